@@ -1,0 +1,1 @@
+"""Tile programs on an ordinary CPU."""
