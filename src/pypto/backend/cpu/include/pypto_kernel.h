@@ -1,0 +1,458 @@
+// What every generated kernel needs: its arguments, tensors, tiles, transfers between them, and elementwise evaluation.
+//
+// A tile is a rectangle of elements in the kernel's workspace. Its physical extents and strides are template parameters,
+// so that loops are compiled for them; how much of it holds real data (the valid rectangle, from the origin) is a
+// run-time property. Tiles of higher rank are folded to two dimensions: all leading dimensions become rows.
+// Elements outside the valid rectangle are zero after a load, so that results are deterministic; no operation lets
+// them influence valid ones.
+#pragma once
+
+#include "pypto_abi.h"
+#include "pypto_number.h"
+
+namespace pypto {
+
+// ---- tiles -------------------------------------------------------------------------------------------------------
+
+template <typename T, int R, int C, int RS = C, int CS = 1>
+struct Tile {
+    using Element = T;
+    static constexpr int ROWS = R;
+    static constexpr int COLS = C;
+    static constexpr int ROW_STRIDE = RS;
+    static constexpr int COL_STRIDE = CS;
+    static constexpr bool IS_PACKED = CS == 1 && (RS == C || R == 1);
+
+    T* data;
+    int64_t valid_rows;
+    int64_t valid_cols;
+
+    PYPTO_INLINE T& at(int64_t row, int64_t col) const { return data[row * RS + col * CS]; }
+    PYPTO_INLINE T* row(int64_t r) const { return data + r * RS; }
+};
+
+// A tile that is valid in full, at `data`.
+template <typename T, int R, int C>
+PYPTO_INLINE Tile<T, R, C> tile_at(void* data) {
+    return {static_cast<T*>(data), R, C};
+}
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<T, R, C, RS, CS> with_valid(Tile<T, R, C, RS, CS> tile, int64_t rows, int64_t cols) {
+    tile.valid_rows = rows;
+    tile.valid_cols = cols;
+    return tile;
+}
+
+template <typename Tile>
+PYPTO_INLINE bool is_full(const Tile& tile) {
+    return tile.valid_rows >= Tile::ROWS && tile.valid_cols >= Tile::COLS;
+}
+
+// ---- tensors and arguments ---------------------------------------------------------------------------------------
+
+template <typename T, int N>
+struct Tensor {
+    using Element = T;
+    static constexpr int RANK = N;
+
+    T* data;
+    int64_t shape[N > 0 ? N : 1];
+    int64_t stride[N > 0 ? N : 1];
+};
+
+template <int N>
+struct Index {
+    int64_t at[N > 0 ? N : 1];
+};
+
+class Kernel {
+public:
+    explicit PYPTO_INLINE Kernel(const int64_t* args)
+        : args_(args),
+          dispatch_(reinterpret_cast<const PyptoDispatchContext*>(args[PYPTO_DISPATCH_SLOT])),
+          core_(reinterpret_cast<const PyptoCoreContext*>(args[PYPTO_CORE_SLOT])) {}
+
+    // Dimensions are matched from the right: a descriptor may have more leading unit dimensions than the parameter.
+    template <typename T, int N>
+    PYPTO_INLINE Tensor<T, N> tensor(int slot) const {
+        const auto* descriptor = reinterpret_cast<const PyptoTensorDescriptor*>(args_[slot]);
+        Tensor<T, N> tensor;
+        tensor.data = reinterpret_cast<T*>(descriptor->addr) + descriptor->start_offset;
+        const int extra = static_cast<int>(descriptor->ndims) - N;
+        for (int i = 0; i < N; ++i) {
+            const bool given = extra + i >= 0;
+            tensor.shape[i] = given ? descriptor->shapes[extra + i] : 1;
+            tensor.stride[i] = given ? descriptor->strides[extra + i] : 0;
+        }
+        return tensor;
+    }
+
+    // Scalars arrive as 64-bit patterns whose low bytes hold the value.
+    template <typename T>
+    PYPTO_INLINE T scalar(int slot) const {
+        T value;
+        __builtin_memcpy(&value, &args_[slot], sizeof(T));
+        return value;
+    }
+
+    PYPTO_INLINE char* workspace(uint64_t offset) const { return static_cast<char*>(core_->workspace) + offset; }
+    PYPTO_INLINE int64_t block_idx() const { return dispatch_->block_idx; }
+    PYPTO_INLINE int64_t block_num() const { return dispatch_->block_num; }
+    PYPTO_INLINE int64_t sub_block_id() const { return core_->sub_block_id; }
+    PYPTO_INLINE bool checked() const { return __builtin_expect(core_->checked != 0, 0); }
+
+    // In checked mode: does the box lie inside the extents? `detail` names the operation and the line of the program.
+    template <int N>
+    PYPTO_INLINE void check(const int64_t (&shape)[N], const Index<N>& offset, const Index<N>& extent,
+                            const char* detail) const {
+        if (checked()) check_box(N, shape, offset.at, extent.at, detail);
+    }
+
+    __attribute__((noinline, cold)) void check_box(int rank, const int64_t* shape, const int64_t* offset,
+                                                   const int64_t* extent, const char* detail) const {
+        for (int i = 0; i < rank; ++i) {
+            if (extent[i] <= 0) return;
+        }
+        for (int i = 0; i < rank; ++i) {
+            if (offset[i] < 0 || offset[i] + extent[i] > shape[i]) core_->fail(core_, detail);
+        }
+    }
+
+private:
+    const int64_t* args_;
+    const PyptoDispatchContext* dispatch_;
+    const PyptoCoreContext* core_;
+};
+
+// The same elements with the leading dimensions merged into one, or with unit dimensions in front.
+template <int M, typename T, int N>
+PYPTO_INLINE Tensor<T, M> with_rank(const Tensor<T, N>& tensor) {
+    Tensor<T, M> result;
+    result.data = tensor.data;
+    for (int i = 0; i < M; ++i) {
+        const int from = N - M + i;
+        result.shape[i] = from >= 0 ? tensor.shape[from < 0 ? 0 : from] : 1;
+        result.stride[i] = from >= 0 ? tensor.stride[from < 0 ? 0 : from] : 0;
+    }
+    for (int i = 0; i < N - M; ++i) result.shape[0] *= tensor.shape[i];
+    return result;
+}
+
+// ---- transfers between tensors and tiles -------------------------------------------------------------------------
+
+PYPTO_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+PYPTO_INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+PYPTO_INLINE int64_t clip(int64_t value, int64_t low, int64_t high) { return most(low, least(value, high)); }
+
+template <typename To, typename From>
+PYPTO_INLINE void copy_row(To* to, int64_t to_stride, const From* from, int64_t from_stride, int64_t count) {
+    if (to_stride == 1 && from_stride == 1) {
+        if constexpr (Same<To, From>::VALUE) {
+            __builtin_memcpy(to, from, static_cast<uint64_t>(count) * sizeof(To));
+        } else {
+            PYPTO_SIMD
+            for (int64_t j = 0; j < count; ++j) to[j] = convert<To>(from[j]);
+        }
+    } else {
+        for (int64_t j = 0; j < count; ++j) to[j * to_stride] = convert<To>(from[j * from_stride]);
+    }
+}
+
+template <typename T>
+PYPTO_INLINE void zero_row(T* to, int64_t stride, int64_t count) {
+    if (stride == 1) {
+        __builtin_memset(static_cast<void*>(to), 0, static_cast<uint64_t>(most(count, 0)) * sizeof(T));
+    } else {
+        for (int64_t j = 0; j < count; ++j) __builtin_memset(static_cast<void*>(to + j * stride), 0, sizeof(T));
+    }
+}
+
+// Everything outside the first `rows` x `cols` elements becomes zero.
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE void clear_outside(const Tile<T, R, C, RS, CS>& tile, int64_t rows, int64_t cols) {
+    if (cols < C) {
+        for (int64_t i = 0; i < rows; ++i) zero_row(tile.row(i) + cols * CS, CS, C - cols);
+    }
+    for (int64_t i = most(rows, 0); i < R; ++i) zero_row(tile.row(i), CS, C);
+}
+
+// Which part of a window of N dimensions exists in the tensor, and how its rows are enumerated.
+template <int N>
+struct Window {
+    int64_t begin[N];  // first index inside the window that exists
+    int64_t count[N];  // how many exist from there
+    int64_t rows;      // product of the leading counts
+
+    PYPTO_INLINE Window(const int64_t* shape, const Index<N>& offset, const Index<N>& extent) : rows(1) {
+        for (int i = 0; i < N; ++i) {
+            begin[i] = clip(-offset.at[i], 0, extent.at[i]);
+            count[i] = clip(shape[i] - offset.at[i], begin[i], most(extent.at[i], begin[i])) - begin[i];
+            if (i < N - 1) rows *= count[i];
+        }
+    }
+
+    // Calls move(row index inside the folded tile, element offset inside the tensor) for each row that exists.
+    template <typename Move>
+    PYPTO_INLINE void each_row(const int64_t* stride, const Index<N>& offset, const Index<N>& physical, Move move) const {
+        for (int64_t flat = 0; flat < rows; ++flat) {
+            int64_t rest = flat;
+            int64_t row = 0;
+            int64_t scale = 1;
+            int64_t element = (offset.at[N - 1] + begin[N - 1]) * stride[N - 1];
+            for (int i = N - 2; i >= 0; --i) {
+                const int64_t index = begin[i] + (N == 2 ? rest : rest % count[i]);
+                if (N != 2) rest /= count[i];
+                row += index * scale;
+                scale *= physical.at[i];
+                element += (offset.at[i] + index) * stride[i];
+            }
+            move(row, element);
+        }
+    }
+};
+
+// tile := tensor[offset : offset + valid], zero elsewhere. `physical` is the window as declared, `valid` the part of it
+// that is wanted; what overhangs the tensor reads as zero.
+template <typename T, int R, int C, int RS, int CS, typename S, int N>
+PYPTO_INLINE void load(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
+                       const Index<N>& offset, const Index<N>& physical, const Index<N>& valid, const char* detail) {
+    kernel.check(tensor.shape, offset, valid, detail);
+    const Window<N> window(tensor.shape, offset, valid);
+    if (window.rows * window.count[N - 1] != int64_t{R} * C) clear_outside(tile, 0, 0);
+    const int64_t first = window.begin[N - 1];
+    const int64_t count = window.count[N - 1];
+    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
+        copy_row(tile.row(row) + first * CS, CS, tensor.data + element, tensor.stride[N - 1], count);
+    });
+}
+
+// tensor[offset : offset + valid] := tile[:valid], converted to the tensor's type. Elements beyond the tensor are dropped.
+template <typename T, int R, int C, int RS, int CS, typename S, int N>
+PYPTO_INLINE void store(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
+                        const Index<N>& offset, const Index<N>& physical, const Index<N>& valid, const char* detail) {
+    kernel.check(tensor.shape, offset, valid, detail);
+    const Window<N> window(tensor.shape, offset, valid);
+    const int64_t first = window.begin[N - 1];
+    const int64_t count = window.count[N - 1];
+    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
+        copy_row(tensor.data + element, tensor.stride[N - 1], tile.row(row) + first * CS, CS, count);
+    });
+}
+
+template <typename T, int N>
+PYPTO_INLINE T read(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
+    Index<N> one;
+    int64_t element = 0;
+    for (int i = 0; i < N; ++i) {
+        one.at[i] = 1;
+        element += index.at[i] * tensor.stride[i];
+    }
+    if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
+    return tensor.data[element];
+}
+
+template <typename T, int N>
+PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, T value,
+                        const char* detail) {
+    Index<N> one;
+    int64_t element = 0;
+    for (int i = 0; i < N; ++i) {
+        one.at[i] = 1;
+        element += index.at[i] * tensor.stride[i];
+    }
+    if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
+    tensor.data[element] = value;
+}
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE T read(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
+                    const char* detail) {
+    kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
+    return tile.at(row, col);
+}
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE void write(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col, T value,
+                        const char* detail) {
+    kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
+    tile.at(row, col) = value;
+}
+
+// ---- elementwise -------------------------------------------------------------------------------------------------
+// An operand of `each` yields, for a row, something indexable by column.
+
+template <typename T, int CS>
+struct RowElements {
+    T* data;
+    PYPTO_INLINE T operator[](int64_t j) const { return data[j * CS]; }
+};
+
+template <typename T>
+struct Scalar {
+    static constexpr bool IS_FLAT = true;
+    T value;
+    PYPTO_INLINE Scalar row(int64_t) const { return *this; }
+    PYPTO_INLINE T operator[](int64_t) const { return value; }
+};
+
+template <typename T>
+PYPTO_INLINE Scalar<T> splat(T value) {
+    return {value};
+}
+
+template <typename T, int R, int C, int RS, int CS>
+struct Elements {
+    static constexpr bool IS_FLAT = Tile<T, R, C, RS, CS>::IS_PACKED;
+    const T* data;
+    PYPTO_INLINE RowElements<const T, CS> row(int64_t i) const { return {data + i * RS}; }
+};
+
+// One value per row, repeated across the columns.
+template <typename T, int RS>
+struct PerRow {
+    static constexpr bool IS_FLAT = false;
+    const T* data;
+    PYPTO_INLINE Scalar<T> row(int64_t i) const { return {data[i * RS]}; }
+};
+
+// One value per column, repeated down the rows.
+template <typename T, int CS>
+struct PerColumn {
+    static constexpr bool IS_FLAT = false;
+    const T* data;
+    PYPTO_INLINE RowElements<const T, CS> row(int64_t) const { return {data}; }
+};
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE PerRow<T, RS> per_row(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data};
+}
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE PerColumn<T, CS> per_column(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data};
+}
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Elements<T, R, C, RS, CS> operand(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data};
+}
+template <typename T>
+PYPTO_INLINE Scalar<T> operand(const Scalar<T>& scalar) {
+    return scalar;
+}
+template <typename T, int RS>
+PYPTO_INLINE PerRow<T, RS> operand(const PerRow<T, RS>& vector) {
+    return vector;
+}
+template <typename T, int CS>
+PYPTO_INLINE PerColumn<T, CS> operand(const PerColumn<T, CS>& vector) {
+    return vector;
+}
+
+template <typename T, typename F, typename... Rows>
+PYPTO_INLINE void each_in_row(T* out, int64_t stride, int64_t count, F f, Rows... in) {
+    if (stride == 1) {
+        PYPTO_SIMD
+        for (int64_t j = 0; j < count; ++j) out[j] = convert<T>(f(convert<Compute<T>>(in[j])...));
+    } else {
+        for (int64_t j = 0; j < count; ++j) out[j * stride] = convert<T>(f(convert<Compute<T>>(in[j])...));
+    }
+}
+
+template <typename T, int R, int C, int RS, int CS, typename F, typename... In>
+PYPTO_INLINE void each_operand(const Tile<T, R, C, RS, CS>& out, F f, const In&... in) {
+    const int64_t rows = clip(out.valid_rows, 0, R);
+    if constexpr (Tile<T, R, C, RS, CS>::IS_PACKED && (In::IS_FLAT && ...)) {
+        each_in_row(out.data, 1, rows * C, f, in.row(0)...);
+    } else {
+        for (int64_t i = 0; i < rows; ++i) each_in_row(out.row(i), CS, C, f, in.row(i)...);
+    }
+    for (int64_t i = rows; i < R; ++i) zero_row(out.row(i), CS, C);
+}
+
+// out[i, j] := f(in[i, j]...), computed in the arithmetic type of the output and rounded once.
+// The output may be one of the inputs, element for element.
+template <typename T, int R, int C, int RS, int CS, typename F, typename... In>
+PYPTO_INLINE void each(const Tile<T, R, C, RS, CS>& out, F f, const In&... in) {
+    each_operand(out, f, operand(in)...);
+}
+
+// ---- filling and copying -----------------------------------------------------------------------------------------
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE void fill(const Tile<T, R, C, RS, CS>& tile, T value) {
+    if constexpr (Tile<T, R, C, RS, CS>::IS_PACKED) {
+        PYPTO_SIMD
+        for (int64_t j = 0; j < int64_t{R} * C; ++j) tile.data[j] = value;
+    } else {
+        for (int64_t i = 0; i < R; ++i) {
+            for (int64_t j = 0; j < C; ++j) tile.at(i, j) = value;
+        }
+    }
+}
+
+// All elements, valid or not, between tiles of equal extents.
+template <typename T, int R, int C, int RS, int CS, typename S, int RS2, int CS2>
+PYPTO_INLINE void copy(const Tile<T, R, C, RS, CS>& to, const Tile<S, R, C, RS2, CS2>& from) {
+    for (int64_t i = 0; i < R; ++i) copy_row(to.row(i), CS, from.row(i), CS2, C);
+}
+
+// Moves `from` to `to` with its valid rectangle.
+template <typename T, int R, int C, int RS, int CS, int RS2, int CS2>
+PYPTO_INLINE void assign(Tile<T, R, C, RS, CS>& to, const Tile<T, R, C, RS2, CS2>& from) {
+    if (static_cast<const void*>(to.data) != static_cast<const void*>(from.data)) copy(to, from);
+    to.valid_rows = from.valid_rows;
+    to.valid_cols = from.valid_cols;
+}
+
+// The window of R2 x C2 elements at (row, col): no data moves.
+template <int R2, int C2, typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<T, R2, C2, RS, CS> window(const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col) {
+    return {tile.data + row * RS + col * CS, R2, C2};
+}
+
+// Same elements in row-major order under other extents: no data moves.
+template <int R2, int C2, typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<T, R2, C2> reshape(const Tile<T, R, C, RS, CS>& tile) {
+    static_assert(Tile<T, R, C, RS, CS>::IS_PACKED, "only a packed tile can be reshaped in place");
+    static_assert(R * C == R2 * C2, "a reshape keeps the number of elements");
+    return {tile.data, R2, C2};
+}
+
+// Rows and columns swapped: no data moves.
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<T, C, R, CS, RS> transpose_view(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data, tile.valid_cols, tile.valid_rows};
+}
+
+// target[row:, col:] := valid rectangle of source, converted to the target's type; the rest of the target stays.
+template <typename T, int R, int C, int RS, int CS, typename S, int R2, int C2, int RS2, int CS2>
+PYPTO_INLINE void assemble(const Kernel& kernel, const Tile<T, R, C, RS, CS>& target,
+                           const Tile<S, R2, C2, RS2, CS2>& source, int64_t row, int64_t col, const char* detail) {
+    kernel.check<2>({R, C}, {{row, col}}, {{source.valid_rows, source.valid_cols}}, detail);
+    const Window<2> window((const int64_t[2]){R, C}, {{row, col}}, {{source.valid_rows, source.valid_cols}});
+    for (int64_t i = window.begin[0]; i < window.begin[0] + window.count[0]; ++i) {
+        copy_row(target.row(row + i) + (col + window.begin[1]) * CS, CS, source.row(i) + window.begin[1] * CS2, CS2,
+                 window.count[1]);
+    }
+}
+
+// Valid rectangle of source, everything else `pad`.
+template <typename T, int R, int C, int RS, int CS, int R2, int C2, int RS2, int CS2>
+PYPTO_INLINE void fillpad(const Tile<T, R, C, RS, CS>& out, const Tile<T, R2, C2, RS2, CS2>& source, T pad) {
+    const int64_t rows = clip(source.valid_rows, 0, R);
+    const int64_t cols = clip(source.valid_cols, 0, C);
+    for (int64_t i = 0; i < rows; ++i) {
+        if (static_cast<const void*>(out.row(i)) != static_cast<const void*>(source.row(i))) {
+            copy_row(out.row(i), CS, source.row(i), CS2, cols);
+        }
+        for (int64_t j = cols; j < C; ++j) out.at(i, j) = pad;
+    }
+    for (int64_t i = rows; i < R; ++i) {
+        for (int64_t j = 0; j < C; ++j) out.at(i, j) = pad;
+    }
+}
+
+}  // namespace pypto
