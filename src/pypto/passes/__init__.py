@@ -20,6 +20,11 @@ from pypto.passes.context import (
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
+from pypto.passes.convert_to_ssa import convert_to_ssa
+from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
+from pypto.passes.flatten_call_expr import flatten_call_expr
+from pypto.passes.inline_functions import inline_functions
+from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
 from pypto.passes.properties import (
     IRProperty,
     IRPropertySet,
@@ -27,6 +32,7 @@ from pypto.passes.properties import (
     get_structural_properties,
     get_verified_properties,
 )
+from pypto.passes.unroll_loops import unroll_loops
 
 __all__ = [
     "Pass",
@@ -49,4 +55,11 @@ __all__ = [
     "get_default_verify_properties",
     "get_structural_properties",
     "get_verified_properties",
+    # factories, in pipeline order
+    "inline_functions",
+    "unroll_loops",
+    "ctrl_flow_transform",
+    "convert_to_ssa",
+    "normalize_stmt_structure",
+    "flatten_call_expr",
 ]

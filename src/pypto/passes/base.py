@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto import ir
-from pypto.core.errors import InternalError
+from pypto.core.errors import internal_error
 from pypto.passes.context import PassContext
 from pypto.passes.properties import IRProperty, IRPropertySet, property_set
 
@@ -72,7 +72,7 @@ class Pass:
             instrument.run_before_pass(self, program)
         result = self._transform(program)
         if result is None:
-            raise InternalError(f"Pass '{self._name}' returned a null program")
+            raise internal_error(f"Pass '{self._name}' returned a null program")
         for instrument in instruments:
             instrument.run_after_pass(self, result)
         return result
@@ -121,7 +121,7 @@ def create_function_pass(
         functions = list(program.functions_.values())
         results = [transform(function) for function in functions]
         if any(result is None for result in results):
-            raise InternalError(f"Pass '{pass_name}' returned a null function")
+            raise internal_error(f"Pass '{pass_name}' returned a null function")
         if all(old is new for old, new in zip(functions, results, strict=True)):
             return program
         return ir.Program(results, program.name, program.span)

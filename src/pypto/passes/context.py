@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pypto.core.errors import InternalError
+from pypto.core.errors import internal_error
 from pypto.passes.properties import EnumSet
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class PassContext:
     ) -> None:
         stack = self._stack()
         if not stack or stack[-1] is not self:
-            raise InternalError("PassContext exited out of order: it is not the innermost active context")
+            raise internal_error("PassContext exited out of order: it is not the innermost active context")
         stack.pop()
 
 

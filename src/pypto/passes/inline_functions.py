@@ -1,0 +1,213 @@
+"""InlineFunctions: put the bodies of Inline functions where they are called, then drop those functions.
+
+1. A cycle among Inline functions is rejected before anything changes.
+2. Inline functions are expanded callees first, so that each body is complete when it is used.
+3. A call is replaced where it is a whole statement: `lhs = f(...)`, `f(...)`, `return f(...)`. A call nested
+   in an expression is left; the InlineFunctionsEliminated verifier reports it.
+4. A tuple result is never materialised: after `t = f(...)`, each `t[i]` becomes the i-th returned value. A
+   value that the caller overwrites before `t[i]` is read is saved in a variable of its own first.
+
+Arguments are passed by name: an assignment to a parameter in the body assigns the caller's variable.
+Programs rely on this (a helper that fills a tensor parameter and returns nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pypto import ir
+from pypto.core.errors import internal_error
+from pypto.ir.rewrite import map_expr
+from pypto.ir.walk import walk, walk_stmts
+from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.inline_splice import InlineCallee, Splice, fresh_inline_var, prepare_callee, splice
+from pypto.passes.leading_comments import with_comments_first
+
+
+def inline_functions() -> Pass:
+    """Make the InlineFunctions pass."""
+    produced = property_set(IRProperty.InlineFunctionsEliminated)
+    return create_program_pass(_inline_program, "InlineFunctions", PassProperties(produced=produced))
+
+
+def _inline_program(program: ir.Program) -> ir.Program:
+    functions = program.functions_
+    inline = {name: f for name, f in functions.items() if f.func_type is ir.FunctionType.Inline}
+    if not inline:
+        return program
+    callees: dict[str, InlineCallee] = {}
+    for name in _callees_first(inline):
+        callees[name] = prepare_callee(_expand_function(inline[name], callees))
+    kept = [_expand_function(f, callees) for name, f in functions.items() if name not in inline]
+    return ir.Program(kept, program.name, program.span)
+
+
+def _callees_first(inline: dict[str, ir.Function]) -> list[str]:
+    """Order Inline functions so that callees precede callers; raises ValueError on a cycle."""
+    edges = {name: _inline_callees(function, inline) for name, function in inline.items()}
+    ordered: list[str] = []
+    done: set[str] = set()
+    for root in inline:
+        path: dict[str, Iterator[str]] = {} if root in done else {root: iter(edges[root])}
+        while path:
+            name = next(reversed(path))
+            callee = next((c for c in path[name] if c not in done), None)
+            if callee is None:
+                del path[name]
+                done.add(name)
+                ordered.append(name)
+            elif callee in path:
+                names = list(path)
+                cycle = " -> ".join([*names[names.index(callee) :], callee])
+                raise ValueError(f"Cycle detected in FunctionType::Inline call graph: {cycle}")
+            else:
+                path[callee] = iter(edges[callee])
+    return ordered
+
+
+def _inline_callees(function: ir.Function, inline: dict[str, ir.Function]) -> list[str]:
+    names: dict[str, None] = {}
+    for node in walk(function.body):
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar) and node.op.name in inline:
+            names[node.op.name] = None
+    return list(names)
+
+
+def _expand_function(function: ir.Function, callees: dict[str, InlineCallee]) -> ir.Function:
+    if not any(
+        isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar) and node.op.name in callees
+        for node in walk(function.body)
+    ):
+        return function
+    return function.replace(body=_Expansion(callees, function).body(function.body))
+
+
+class _Expansion:
+    """The walk over one caller: which tuple results are known at the present statement."""
+
+    def __init__(self, callees: dict[str, InlineCallee], function: ir.Function) -> None:
+        self._callees = callees
+        self._tuples: dict[ir.Var, list[ir.Expr]] = {}
+        self._reads = _count_tuple_reads(function.body)
+
+    def body(self, body: ir.Stmt) -> ir.Stmt:
+        """Expand one function, branch, loop or scope body."""
+        old = ir.flatten_to_stmts(body)
+        new: list[ir.Stmt] = []
+        for position, stmt in enumerate(old):
+            new += self._stmt(stmt, old, position)
+        if len(new) == len(old) and all(a is b for a, b in zip(old, new, strict=True)):
+            return body
+        return ir.flatten_stmts(new, body.span)
+
+    def _stmt(self, stmt: ir.Stmt, siblings: Sequence[ir.Stmt], position: int) -> list[ir.Stmt]:
+        stmt = self._read_tuples(stmt)
+        if isinstance(stmt, ir.AssignStmt):
+            self._tuples.pop(stmt.var, None)
+            callee = self._callee_of(stmt.value)
+            if callee is not None:
+                return with_comments_first(
+                    self._assign(stmt, callee, siblings, position), stmt.leading_comments
+                )
+        elif isinstance(stmt, ir.EvalStmt):
+            callee = self._callee_of(stmt.expr)
+            if callee is not None:
+                return with_comments_first(splice(callee, stmt.expr).stmts, stmt.leading_comments)
+        elif isinstance(stmt, ir.ReturnStmt):
+            callee = self._callee_of(stmt.value_[0]) if len(stmt.value_) == 1 else None
+            if callee is not None:
+                spliced = splice(callee, stmt.value_[0])
+                result = stmt.replace(value=_values_of(spliced, callee))
+                return with_comments_first([*spliced.stmts, result], stmt.leading_comments)
+        elif isinstance(stmt, ir.IfStmt):
+            else_body = self.body(stmt.else_body) if stmt.else_body is not None else None
+            return [stmt.replace(then_body=self.body(stmt.then_body), else_body=else_body)]
+        elif isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.ScopeStmt):
+            return [stmt.replace(body=self.body(stmt.body))]
+        elif isinstance(stmt, ir.SeqStmts):
+            return [self.body(stmt)]
+        return [stmt]
+
+    def _callee_of(self, expr: ir.Expr) -> InlineCallee | None:
+        if isinstance(expr, ir.Call) and isinstance(expr.op, ir.GlobalVar):
+            return self._callees.get(expr.op.name)
+        return None
+
+    def _assign(
+        self, stmt: ir.AssignStmt, callee: InlineCallee, siblings: Sequence[ir.Stmt], position: int
+    ) -> list[ir.Stmt]:
+        spliced = splice(callee, stmt.value)
+        values = _values_of(spliced, callee)
+        if not callee.returns_tuple:
+            value = values[0]
+            if value is stmt.var:
+                return spliced.stmts
+            return [*spliced.stmts, ir.AssignStmt(stmt.var, value, stmt.span)]
+        saves: list[ir.Stmt] = []
+        for index, value in enumerate(values):
+            following = (siblings[at] for at in range(position + 1, len(siblings)))
+            if isinstance(value, ir.Var) and self._overwritten_before_read(value, stmt.var, index, following):
+                saved = fresh_inline_var(value, value.type)
+                saves.append(ir.AssignStmt(saved, value, stmt.span))
+                values[index] = saved
+        self._tuples[stmt.var] = values
+        return [*spliced.stmts, *saves]
+
+    def _overwritten_before_read(
+        self, value: ir.Var, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
+    ) -> bool:
+        """Say whether a later statement assigns `value` while a read of `lhs[index]` is still to come."""
+        unread = self._reads.get((lhs, index), 0)
+        overwritten = False
+        for stmt in following:
+            if unread <= 0:
+                return False
+            overwrites = _assigns(stmt, value)
+            # Inside a loop or branch, the order of the two is not looked at.
+            overwritten |= overwrites and not isinstance(stmt, ir.AssignStmt)
+            reads = sum(_is_read(node, lhs, index) for node in walk(stmt))
+            if reads and overwritten:
+                return True
+            unread -= reads
+            overwritten |= overwrites
+            if isinstance(stmt, ir.AssignStmt) and stmt.var is lhs:
+                return False
+        return overwritten and unread > 0
+
+    def _read_tuples(self, stmt: ir.Stmt) -> ir.Stmt:
+        if not self._tuples:
+            return stmt
+        return stmt._map_children(
+            lambda child: child if isinstance(child, ir.Stmt) else map_expr(child, self._tuple_element),
+            lambda type_: type_,
+        )
+
+    def _tuple_element(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.TupleGetItemExpr) and isinstance(expr.tuple, ir.Var):
+            values = self._tuples.get(expr.tuple)
+            if values is not None:
+                return values[expr.index]
+        return expr
+
+
+def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
+    if spliced.values is None:
+        raise internal_error(f"Inline function '{callee.name}' has no return value but its call is used as one")
+    return list(spliced.values)
+
+
+def _assigns(stmt: ir.Stmt, var: ir.Var) -> bool:
+    return any(isinstance(node, ir.AssignStmt) and node.var is var for node in walk_stmts(stmt))
+
+
+def _is_read(node: ir.IRNode, lhs: ir.Var, index: int) -> bool:
+    return isinstance(node, ir.TupleGetItemExpr) and node.tuple is lhs and node.index == index
+
+
+def _count_tuple_reads(body: ir.Stmt) -> dict[tuple[ir.Var, int], int]:
+    counts: dict[tuple[ir.Var, int], int] = {}
+    for node in walk(body):
+        if isinstance(node, ir.TupleGetItemExpr) and isinstance(node.tuple, ir.Var):
+            key = (node.tuple, node.index)
+            counts[key] = counts.get(key, 0) + 1
+    return counts

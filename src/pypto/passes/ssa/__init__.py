@@ -1,0 +1,1 @@
+"""The parts of ConvertToSSA: liveness of the input and the versions made so far."""
