@@ -1,0 +1,1 @@
+"""Foundations below the IR: element types, source spans, error classes and logging."""
