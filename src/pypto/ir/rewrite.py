@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from pypto.core.errors import internal_error
+from pypto.core.errors import InternalError, internal_error
 from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MemRef, Var, WindowBuffer
 from pypto.ir.program import Function
 from pypto.ir.stmt import ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
@@ -145,6 +145,13 @@ class Substitution:
             hit = self._types[id(type)] = (type, type._map_children(self.expr, self.type))
         return hit[1]
 
+    def definition(self, var: Var) -> Var:
+        """What a definition of `var` becomes. Raises `InternalError` where a use became something else."""
+        new = self.var(var)
+        if not isinstance(new, Var):
+            raise _no_definition(var, new)
+        return new
+
     def stmt(self, stmt: Stmt) -> Stmt:
         """The statement with all replacements made, nested statements included."""
         if isinstance(stmt, SeqStmts):
@@ -210,9 +217,13 @@ class _Clone(Substitution):
 def _check_definitions(stmt: Stmt, new: Stmt) -> None:
     for old_var, new_var in zip(definitions_of(stmt), definitions_of(new), strict=True):
         if not isinstance(new_var, Var):
-            raise internal_error(
-                f"The definition of '{old_var.name_hint}' was replaced by a {type(new_var).__name__}", old_var.span
-            )
+            raise _no_definition(old_var, new_var)
+
+
+def _no_definition(var: Var, replacement: Expr) -> InternalError:
+    return internal_error(
+        f"The definition of '{var.name_hint}' was replaced by a {type(replacement).__name__}", var.span
+    )
 
 
 def definitions_of(stmt: Stmt) -> list[Var]:
