@@ -1,0 +1,84 @@
+#include "engine.h"
+
+#include "run.h"
+
+namespace pypto {
+
+Run* Engine::acquire_run(int32_t helpers) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (idle_runs_.empty()) {
+        all_runs_.push_back(std::make_unique<Run>(*this));
+        idle_runs_.push_back(all_runs_.back().get());
+    }
+    Run* run = idle_runs_.back();
+    idle_runs_.pop_back();
+    run->helpers.store(helpers, std::memory_order_relaxed);
+    active_.push_back(run);
+    while (workers_.size() < static_cast<size_t>(helpers) && !stopping_) {
+        try {
+            workers_.emplace_back([this] { worker_main(); });
+        } catch (const std::system_error&) {
+            break;  // fewer helpers: slower, not wrong
+        }
+    }
+    return run;
+}
+
+void Engine::release_run(Run* run) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    active_.erase(std::find(active_.begin(), active_.end(), run));
+    idle_runs_.push_back(run);
+}
+
+void Engine::wake_for(Run& run) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (asleep_.load(std::memory_order_relaxed) == 0 || run.spinning.load(std::memory_order_relaxed) > 0 ||
+        run.attached.load(std::memory_order_relaxed) >= run.helpers.load(std::memory_order_relaxed)) {
+        return;
+    }
+    std::lock_guard<std::mutex> guard(mutex_);
+    wake_.notify_one();
+}
+
+Run* Engine::pick() {
+    for (size_t i = 0; i < active_.size(); ++i) {
+        Run* run = active_[(next_run_ + i) % active_.size()];
+        if (run->has_ready() && run->attached.load() < run->helpers.load()) {
+            next_run_ = (next_run_ + i + 1) % active_.size();
+            return run;
+        }
+    }
+    return nullptr;
+}
+
+void Engine::worker_main() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_) {
+        asleep_.fetch_add(1, std::memory_order_seq_cst);
+        Run* run = pick();
+        if (run == nullptr) wake_.wait(lock);
+        asleep_.fetch_sub(1, std::memory_order_seq_cst);
+        if (run == nullptr) continue;
+        run->attached.fetch_add(1);
+        lock.unlock();
+        run->work_until_dry();
+        run->attached.fetch_sub(1);
+        lock.lock();
+    }
+}
+
+void Engine::stop() {
+    std::vector<std::thread> ending;
+    {
+        std::lock_guard<std::mutex> guard(mutex_);
+        stopping_ = true;
+        ending.swap(workers_);
+        wake_.notify_all();
+    }
+    for (auto& thread : ending) thread.join();
+    gangs_.stop();
+    std::lock_guard<std::mutex> guard(mutex_);
+    stopping_ = false;
+}
+
+}  // namespace pypto

@@ -1,0 +1,72 @@
+// The worker threads of the process, shared by all runs.
+//
+// A worker attaches to a run that has more ready tasks than threads, works until the run is dry, spins for a moment and
+// detaches. Correctness never rests on a worker waking up: the thread that called the program runs its tasks as well.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "buffers.h"
+#include "lanes.h"
+
+namespace pypto {
+
+class Run;
+
+class Engine {
+public:
+    // Made on first use, never destroyed: detached threads may outlive the library's static objects. A child of fork()
+    // has none of the threads and starts over.
+    static Engine& instance() {
+        Engine* engine = current_.load(std::memory_order_acquire);
+        if (engine != nullptr) return *engine;
+        static const int registered = pthread_atfork(nullptr, nullptr, [] { current_.store(nullptr); });
+        (void)registered;
+        Engine* made = new Engine;
+        if (!current_.compare_exchange_strong(engine, made)) {
+            delete made;
+            return *engine;
+        }
+        return *made;
+    }
+
+    Run* acquire_run(int32_t helpers);
+    void release_run(Run* run);
+
+    // Called after a task was made ready: wakes a worker when there is one asleep and none looking for work.
+    void wake_for(Run& run);
+
+    BufferPool& buffers() { return buffers_; }
+    GangThreads& gangs() { return gangs_; }
+
+    // Ends all threads. Only when no run is active.
+    void stop();
+
+private:
+    void worker_main();
+    Run* pick();
+
+    BufferPool buffers_;
+    GangThreads gangs_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::atomic<int32_t> asleep_{0};
+    bool stopping_ = false;
+    std::vector<std::thread> workers_;
+    std::vector<Run*> active_;
+    std::vector<std::unique_ptr<Run>> all_runs_;
+    std::vector<Run*> idle_runs_;
+    size_t next_run_ = 0;
+
+    static inline std::atomic<Engine*> current_{nullptr};
+};
+
+}  // namespace pypto

@@ -1,0 +1,193 @@
+// Threads that execute kernels: the per-thread state of a lane, and helper threads for lanes that must run together.
+#pragma once
+
+#include <setjmp.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "buffers.h"
+#include "task.h"
+
+namespace pypto {
+
+// What one thread needs to call kernels: the argument slots, the contexts they point to, and the kernel's arena.
+class Lane {
+public:
+    static Lane& of_this_thread() {
+        static thread_local Lane lane;
+        return lane;
+    }
+
+    Lane() { core_.fail = &Lane::fail; core_.lane = this; }
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+    ~Lane() { std::free(workspace_); }
+
+    // Runs one block of one lane of `task`. False when the kernel failed; failure() says how.
+    bool call(const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block, bool checked) {
+        if (kernel.workspace_bytes > workspace_bytes_ && !grow_workspace(kernel.workspace_bytes)) return false;
+        for (uint32_t i = 0; i < task.tensor_count; ++i) args_[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
+        for (uint32_t i = 0; i < task.scalar_count; ++i) {
+            args_[task.tensor_count + i] = static_cast<int64_t>(task.scalars[i]);
+        }
+        dispatch_.block_idx = block;
+        dispatch_.block_num = task.block_num;
+        core_.sub_block_id = sub_block;
+        core_.checked = checked;
+        core_.workspace = workspace_;
+        args_[PYPTO_DISPATCH_SLOT] = reinterpret_cast<int64_t>(&dispatch_);
+        args_[PYPTO_CORE_SLOT] = reinterpret_cast<int64_t>(&core_);
+        return enter(kernel.entry);
+    }
+
+    const std::string& failure() const { return failure_; }
+
+private:
+    bool enter(KernelEntry entry) {
+        if (_setjmp(failed_) != 0) return false;
+        try {
+            entry(args_);
+            return true;
+        } catch (const std::exception& error) {
+            failure_ = std::string("exception: ") + error.what();
+        } catch (...) {
+            failure_ = "exception of an unknown type";
+        }
+        return false;
+    }
+
+    // Kernels hold nothing that needs a destructor, so jumping out of one is safe.
+    static void fail(const PyptoCoreContext* self, const char* detail) {
+        Lane* lane = static_cast<Lane*>(self->lane);
+        lane->failure_ = detail;
+        longjmp(lane->failed_, 1);
+    }
+
+    bool grow_workspace(uint64_t bytes) {
+        std::free(workspace_);
+        workspace_ = nullptr;
+        workspace_bytes_ = 0;
+        if (posix_memalign(&workspace_, kAlignment, bytes) != 0) {
+            workspace_ = nullptr;
+            failure_ = "out of memory: the kernel needs an arena of " + std::to_string(bytes) + " bytes";
+            return false;
+        }
+        workspace_bytes_ = bytes;
+        return true;
+    }
+
+    int64_t args_[PYPTO_KERNEL_SLOTS] = {};
+    PyptoDispatchContext dispatch_{};
+    PyptoCoreContext core_{};
+    void* workspace_ = nullptr;
+    uint64_t workspace_bytes_ = 0;
+    jmp_buf failed_;
+    std::string failure_;
+};
+
+// Runs n jobs on n threads that are all alive at once. Threads are made on demand and kept.
+class GangThreads {
+public:
+    // Runs job(0) on the calling thread and job(1) ... job(n - 1) on helpers; returns when all have returned.
+    // Throws std::system_error, before any job runs, when the machine gives no more threads.
+    void run(uint32_t n, const std::function<void(uint32_t)>& job) {
+        Crew crew;
+        crew.job = &job;
+        crew.left = n - 1;
+        std::vector<Helper*> helpers = take(n - 1);
+        for (uint32_t i = 1; i < n; ++i) helpers[i - 1]->start(&crew, i);
+        job(0);
+        std::unique_lock<std::mutex> lock(crew.mutex);
+        crew.done.wait(lock, [&] { return crew.left == 0; });
+    }
+
+    void stop() {
+        std::lock_guard<std::mutex> guard(mutex_);
+        for (auto& helper : all_) helper->stop();
+        all_.clear();
+        idle_.clear();
+    }
+
+private:
+    struct Crew {
+        const std::function<void(uint32_t)>* job = nullptr;
+        std::mutex mutex;
+        std::condition_variable done;
+        uint32_t left = 0;
+    };
+
+    class Helper {
+    public:
+        explicit Helper(GangThreads& owner) : owner_(owner), thread_([this] { main(); }) {}
+        void start(Crew* crew, uint32_t place) {
+            std::lock_guard<std::mutex> guard(mutex_);
+            crew_ = crew;
+            place_ = place;
+            wake_.notify_one();
+        }
+        void stop() {
+            {
+                std::lock_guard<std::mutex> guard(mutex_);
+                stopping_ = true;
+                wake_.notify_one();
+            }
+            thread_.join();
+        }
+
+    private:
+        void main() {
+            std::unique_lock<std::mutex> lock(mutex_);
+            for (;;) {
+                wake_.wait(lock, [this] { return crew_ != nullptr || stopping_; });
+                if (crew_ == nullptr) return;
+                Crew* crew = crew_;
+                crew_ = nullptr;
+                uint32_t place = place_;
+                lock.unlock();
+                (*crew->job)(place);
+                owner_.give_back(this);  // before the crew may vanish: idle again even if the next task is at once
+                {
+                    std::lock_guard<std::mutex> guard(crew->mutex);
+                    if (--crew->left == 0) crew->done.notify_one();
+                }
+                lock.lock();
+            }
+        }
+
+        GangThreads& owner_;
+        std::mutex mutex_;
+        std::condition_variable wake_;
+        Crew* crew_ = nullptr;
+        uint32_t place_ = 0;
+        bool stopping_ = false;
+        std::thread thread_;
+    };
+
+    std::vector<Helper*> take(uint32_t n) {
+        std::lock_guard<std::mutex> guard(mutex_);
+        while (idle_.size() < n) {
+            all_.push_back(std::make_unique<Helper>(*this));
+            idle_.push_back(all_.back().get());
+        }
+        std::vector<Helper*> taken(idle_.end() - n, idle_.end());
+        idle_.resize(idle_.size() - n);
+        return taken;
+    }
+
+    void give_back(Helper* helper) {
+        std::lock_guard<std::mutex> guard(mutex_);
+        idle_.push_back(helper);
+    }
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Helper>> all_;
+    std::vector<Helper*> idle_;
+};
+
+}  // namespace pypto

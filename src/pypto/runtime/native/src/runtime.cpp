@@ -1,0 +1,119 @@
+// The C interface of the runtime, called from Python, and the table that orchestrations are bound to.
+//
+// One translation unit: the runtime is built on a user's machine on first use, and the standard headers dominate.
+#include "engine.cpp"
+#include "execute.cpp"
+#include "submit.cpp"
+
+namespace pypto {
+namespace {
+
+Run& run() { return *Run::current(); }
+
+const PyptoRuntimeApi kApi = {
+    PYPTO_RUNTIME_API_VERSION,
+    [](const MixedKernels* kernels, const CoreTaskArgs* args, TaskOutputTensors* outputs) {
+        run().submit(kernels, *args, outputs);
+    },
+    [](const TensorCreateInfo* const* infos, uint32_t n, TaskOutputTensors* outputs) {
+        run().allocate(infos, n, outputs);
+    },
+    [](PyptoBuffer* buffer) { Engine::instance().buffers().release(buffer); },
+    [](int32_t mode) { run().scope_begin(static_cast<PTO2ScopeMode>(mode)); },
+    [] { run().scope_end(); },
+    [](const ChipTensor* t, uint32_t ndims, const uint32_t* indices, uint32_t bytes, int32_t write) {
+        return run().await_element(*t, ndims, indices, bytes, write != 0);
+    },
+    [] { return run().options().clusters; },
+    [] { return run().options().aivs; },
+    [] { return static_cast<int32_t>(run().is_fatal()); },
+    [](int32_t code, const char* message) { run().fail("%s (code %d)", message, code); },
+    [] {},
+    [](int32_t level, const char* message) {
+        static const char* const kNames[] = {"DEBUG", "INFO", "WARN", "ERROR", "", "TIMING"};
+        if (level >= 2) fprintf(stderr, "[orchestration] %s: %s\n", kNames[level <= 5 ? level : 1], message);
+    },
+};
+
+// Arguments that share memory share a space, so that overlap between them is seen.
+void assign_spaces(std::vector<ChipTensor>& tensors) {
+    std::vector<ChipTensor*> order;
+    order.reserve(tensors.size());
+    for (ChipTensor& t : tensors) {
+        if (t.buffer.size != 0) order.push_back(&t);
+    }
+    std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->buffer.addr < b->buffer.addr; });
+    uint64_t space = 0, end = 0;
+    for (ChipTensor* t : order) {
+        if (t->buffer.addr >= end) space = t->buffer.addr;
+        t->space = space;
+        end = std::max(end, t->buffer.addr + t->buffer.size);
+    }
+}
+
+}  // namespace
+}  // namespace pypto
+
+#define PYPTO_EXPORT extern "C" __attribute__((visibility("default")))
+
+PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config, int32_t (*bind)(const PyptoRuntimeApi*)) {
+    if (bind(&pypto::kApi) != 0) return nullptr;
+    auto* program = new pypto::Program;
+    program->entry = reinterpret_cast<void (*)(const ChipTaskArgs&)>(entry);
+    program->config = reinterpret_cast<PTO2OrchestrationConfig (*)(const ChipTaskArgs&)>(config);
+    return program;
+}
+
+PYPTO_EXPORT void pypto_program_free(pypto::Program* program) { delete program; }
+
+PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, void* entry, uint64_t workspace_bytes,
+                                           int32_t core_type, const char* name) {
+    if (program->kernels.size() <= static_cast<size_t>(id)) program->kernels.resize(id + 1);
+    auto kernel = std::make_unique<pypto::Kernel>();
+    kernel->func_id = id;
+    kernel->core_type = core_type;
+    kernel->entry = reinterpret_cast<pypto::KernelEntry>(entry);
+    kernel->workspace_bytes = workspace_bytes;
+    kernel->name = strdup(name);  // error messages of a running task may outlive the program
+    program->kernels[id] = std::move(kernel);
+}
+
+// Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0, or 1 with the message in
+// `error`.
+PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorDescriptor* layouts,
+                               const uint64_t* addresses, int32_t tensor_count, const uint64_t* scalars,
+                               int32_t scalar_count, const pypto::RunOptions* options, char* error,
+                               uint64_t error_bytes) {
+    using namespace pypto;
+    std::vector<ChipTensor> tensors(static_cast<size_t>(tensor_count));
+    for (int32_t i = 0; i < tensor_count; ++i) {
+        std::memcpy(static_cast<void*>(&tensors[i]), &layouts[i], sizeof(PyptoTensorDescriptor));
+        tensors[i].buffer.addr = addresses[i];
+        tensors[i].space = addresses[i];
+    }
+    if (tensor_count > 1) assign_spaces(tensors);
+    Engine& engine = Engine::instance();
+    Run* run = engine.acquire_run(options->workers - 1);
+    std::string message = run->execute(*program, tensors, scalars, scalar_count, *options);
+    engine.release_run(run);
+    if (message.empty()) return 0;
+    snprintf(error, error_bytes, "%s", message.c_str());
+    return 1;
+}
+
+PYPTO_EXPORT void pypto_shutdown() { pypto::Engine::instance().stop(); }
+
+PYPTO_EXPORT pypto::Trace* pypto_trace_new() { return new pypto::Trace; }
+PYPTO_EXPORT void pypto_trace_free(pypto::Trace* trace) { delete trace; }
+PYPTO_EXPORT const pypto::TraceTask* pypto_trace_tasks(const pypto::Trace* trace, uint64_t* n) {
+    *n = trace->tasks.size();
+    return trace->tasks.data();
+}
+PYPTO_EXPORT const pypto::TraceEdge* pypto_trace_edges(const pypto::Trace* trace, uint64_t* n) {
+    *n = trace->edges.size();
+    return trace->edges.data();
+}
+PYPTO_EXPORT const pypto::TraceBlock* pypto_trace_blocks(const pypto::Trace* trace, uint64_t* n) {
+    *n = trace->blocks.size();
+    return trace->blocks.data();
+}
