@@ -8,7 +8,15 @@ from typing import Any
 from pypto.core.dtype import DataType
 from pypto.core.errors import Error, InternalError, check, internal_check, internal_check_span
 from pypto.core.logging import (
-    LogLevel, get_log_level, log_debug, log_error, log_event, log_fatal, log_info, log_warn, set_log_level,
+    LogLevel,
+    get_log_level,
+    log_debug,
+    log_error,
+    log_event,
+    log_fatal,
+    log_info,
+    log_warn,
+    set_log_level,
 )  # fmt: skip
 
 __version__ = "0.1.0"
@@ -22,12 +30,25 @@ _DTYPES = (
 for _name in _DTYPES:
     globals()[f"DT_{_name}"] = getattr(DataType, _name)
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     *_MODULES,
-    "Error", "InternalError", "LogLevel", "set_log_level", "get_log_level", "log_debug", "log_info", "log_warn",
-    "log_error", "log_fatal", "log_event", "check", "internal_check", "internal_check_span", "DataType",
+    "Error",
+    "InternalError",
+    "LogLevel",
+    "set_log_level",
+    "get_log_level",
+    "log_debug",
+    "log_info",
+    "log_warn",
+    "log_error",
+    "log_fatal",
+    "log_event",
+    "check",
+    "internal_check",
+    "internal_check_span",
+    "DataType",
     *(f"DT_{name}" for name in _DTYPES),
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Element types.
 
-There is exactly one `DataType` object per element type, so `is`, `==` and hashing agree. The numeric code is part of
-the serialized form and of the kernel interface.
+There is exactly one `DataType` object per element type, so `is`, `==` and hashing agree. The numeric code is
+part of the serialized form and of the kernel interface.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ _ROWS = (
 def _create(member: str, code: int, bits: int, text: str, c_type: str, kind: str) -> DataType:
     dtype: DataType = object.__new__(DataType)
     for slot, value in (
-        ("_member", member), ("_code", code), ("_bits", bits), ("_text", text), ("_c_type", c_type), ("_kind", kind),
+        ("_member", member), ("_code", code), ("_bits", bits), ("_text", text), ("_c_type", c_type),
+        ("_kind", kind),
     ):  # fmt: skip
         object.__setattr__(dtype, slot, value)
     type.__setattr__(DataType, member, dtype)

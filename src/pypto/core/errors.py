@@ -1,7 +1,8 @@
 """Error classes and checks.
 
-User mistakes raise Python's own classes (`ValueError`, `TypeError`, ...). `Error` is what verification raises.
-`InternalError` means that the compiler itself broke a promise; it deliberately is neither an `Error` nor a
+User mistakes raise Python's own classes (`ValueError`, `TypeError`, ...). `Error` is what verification
+raises. `InternalError` means that the compiler itself broke a promise; it deliberately is neither an `Error`
+nor a
 `ValueError`, so that code which handles user mistakes lets it through.
 """
 
@@ -20,7 +21,8 @@ class Error(Exception):
 
 
 class InternalError(RuntimeError):
-    """A broken invariant of the compiler. The message names it; the program that triggers it is worth a report."""
+    """A broken invariant of the compiler. The message names it; the program that triggers it is worth a
+    report."""
 
 
 Error.__module__ = "pypto"

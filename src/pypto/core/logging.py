@@ -1,7 +1,7 @@
 """One-line messages on the process's standard error.
 
-A message appears when its level is at least the effective one: the thread's override if set, else the process level,
-which starts from the environment variable `PYPTO_LOG_LEVEL`.
+A message appears when its level is at least the effective one: the thread's override if set, else the
+process level, which starts from the environment variable `PYPTO_LOG_LEVEL`.
 """
 
 from __future__ import annotations

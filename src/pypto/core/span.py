@@ -8,8 +8,8 @@ import sys
 class Span:
     """A range of source text; lines and columns count from 1, -1 means unknown.
 
-    A column of -1 with a valid line is normal: spans taken from Python frames know no column. Spans have no value
-    equality; two spans with the same numbers are different objects.
+    A column of -1 with a valid line is normal: spans taken from Python frames know no column. Spans have no
+    value equality; two spans with the same numbers are different objects.
     """
 
     __slots__ = ("begin_column", "begin_line", "end_column", "end_line", "filename")
@@ -41,7 +41,8 @@ class Span:
 
     @staticmethod
     def from_frame(depth: int) -> Span:
-        """The line that frame `depth` levels above the caller executes; unknown when there is no such frame."""
+        """The line that frame `depth` levels above the caller executes; unknown when there is no such
+        frame."""
         try:
             frame = sys._getframe(depth + 1)
         except ValueError:
@@ -69,10 +70,10 @@ class Span:
         raise AttributeError(f"Span is immutable; cannot assign '{name}'")
 
 
-_set_filename = Span.filename.__set__  # type: ignore[attr-defined]
-_set_begin_line = Span.begin_line.__set__  # type: ignore[attr-defined]
-_set_begin_column = Span.begin_column.__set__  # type: ignore[attr-defined]
-_set_end_line = Span.end_line.__set__  # type: ignore[attr-defined]
-_set_end_column = Span.end_column.__set__  # type: ignore[attr-defined]
+_set_filename = Span.__dict__["filename"].__set__
+_set_begin_line = Span.__dict__["begin_line"].__set__
+_set_begin_column = Span.__dict__["begin_column"].__set__
+_set_end_line = Span.__dict__["end_line"].__set__
+_set_end_column = Span.__dict__["end_column"].__set__
 
 UNKNOWN_SPAN = Span("", -1, -1)

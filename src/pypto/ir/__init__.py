@@ -1,7 +1,9 @@
 """The intermediate representation: nodes, types, operators, traversal, comparison, printing, serialization.
 
-`from pypto import ir` gives everything a compiler engineer needs. Names that belong to higher layers (`ir.compile`,
-`ir.PassManager`, ...) are looked up on first use, so that importing the IR stays cheap and layers stay one-way.
+`from pypto import ir` gives everything a compiler engineer needs. Names that belong to higher layers
+(`ir.compile`, `ir.PassManager`, ...) are looked up on first use, so that importing the IR stays cheap and
+layers stay
+one-way.
 """
 
 from __future__ import annotations
@@ -15,29 +17,83 @@ from pypto.core.dtype import DataType
 from pypto.core.span import Span
 from pypto.ir import enums as _enums
 from pypto.ir import expr as _expr
-from pypto.ir.enums import *  # noqa: F403
-from pypto.ir.enums import ArgDirection, level_to_linqu_level, is_incore_type, Mem
-from pypto.ir.expr import *  # noqa: F403
+from pypto.ir.enums import *
+from pypto.ir.enums import ArgDirection, Mem, is_incore_type, level_to_linqu_level
+from pypto.ir.expr import *
 from pypto.ir.formatter import register_format_callback
 from pypto.ir.node import IRNode
 from pypto.ir.program import Function, Program
 from pypto.ir.rewrite import Substitution, deep_clone, map_expr, substitute_expr, substitute_stmt
 from pypto.ir.scalar_ops import (
-    add, and_, bit_and, bit_not, bit_or, bit_shift_left, bit_shift_right, bit_xor, cast, eq, floordiv, ge, gt, le, lt,
-    max_, min_, mod, mul, ne, neg, not_, or_, pow, sub, truediv,
+    add,
+    and_,
+    bit_and,
+    bit_not,
+    bit_or,
+    bit_shift_left,
+    bit_shift_right,
+    bit_xor,
+    cast,
+    eq,
+    floordiv,
+    ge,
+    gt,
+    le,
+    lt,
+    max_,
+    min_,
+    mod,
+    mul,
+    ne,
+    neg,
+    not_,
+    or_,
+    pow,
+    sub,
+    truediv,
 )  # fmt: skip
-from pypto.ir.scope import *  # noqa: F403
+from pypto.ir.scope import *
 from pypto.ir.stmt import (
-    AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ForStmt, IfStmt, InlineStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt,
-    YieldStmt, attach_leading_comments, flatten_stmts,
+    AssignStmt,
+    BreakStmt,
+    ContinueStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    InlineStmt,
+    ReturnStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    attach_leading_comments,
+    flatten_stmts,
 )  # fmt: skip
 from pypto.ir.structural import assert_structural_equal, structural_equal, structural_hash
 from pypto.ir.tree import (
-    ParentStmtAnalysis, collect_def_vars, find_yield_stmt, flatten_to_stmts, get_last_yield_stmt,
+    ParentStmtAnalysis,
+    collect_def_vars,
+    find_yield_stmt,
+    flatten_to_stmts,
+    get_last_yield_stmt,
 )  # fmt: skip
 from pypto.ir.types import (
-    ArrayType, AsyncEventType, AsyncSessionType, CommCtxType, DistributedTensorType, PrefetchAsyncContextType, PtrType,
-    ScalarType, ShapedType, TensorType, TileType, TupleType, Type, UnknownType, WindowBufferType, scalar_type,
+    ArrayType,
+    AsyncEventType,
+    AsyncSessionType,
+    CommCtxType,
+    DistributedTensorType,
+    PrefetchAsyncContextType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TileType,
+    TupleType,
+    Type,
+    UnknownType,
+    WindowBufferType,
+    scalar_type,
 )  # fmt: skip
 from pypto.ir.views import TensorView, TileView
 from pypto.ir.visitor import IRMutator, IRVisitor
@@ -54,7 +110,11 @@ _LAZY = {
     name: module
     for module, names in {
         "pypto.passes.context": (
-            "DiagnosticCheck", "DiagnosticCheckSet", "DiagnosticPhase", "PassContext", "VerificationLevel",
+            "DiagnosticCheck",
+            "DiagnosticCheckSet",
+            "DiagnosticPhase",
+            "PassContext",
+            "VerificationLevel",
             "VerificationMode",
         ),
         "pypto.ir.pass_manager": ("PassManager", "OptimizationStrategy", "PassDumpLevel"),
@@ -62,26 +122,62 @@ _LAZY = {
         "pypto.ir.compiled_program": ("CompiledProgram",),
         "pypto.ir.compile": ("compile",),
         "pypto.ir.builder": ("IRBuilder",),
-        "pypto.ir.directions": ("make_call", "input", "output", "output_existing", "inout", "no_dep", "scalar_dir"),
+        "pypto.ir.directions": (
+            "make_call",
+            "input",
+            "output",
+            "output_existing",
+            "inout",
+            "no_dep",
+            "scalar_dir",
+        ),
         "pypto.ir.printer": ("python_print", "python_print_type"),
         "pypto.ir.serialization": ("serialize", "deserialize", "serialize_to_file", "deserialize_from_file"),
         "pypto.ir.op_conversion": (
-            "ConversionContext", "op_conversion", "register_op_conversion", "register_op_conversion_custom",
+            "ConversionContext",
+            "op_conversion",
+            "register_op_conversion",
+            "register_op_conversion_custom",
             "has_op_conversion",
         ),
         "pypto.ir.op_registry": (
-            "create_op_call", "get_op", "get_op_arg_effect", "get_op_memory_spec", "get_op_write_channel",
-            "is_op_registered", "op_has_declared_arg_effect", "op_has_declared_arg_effects",
+            "create_op_call",
+            "get_op",
+            "get_op_arg_effect",
+            "get_op_memory_spec",
+            "get_op_write_channel",
+            "is_op_registered",
+            "op_has_declared_arg_effect",
+            "op_has_declared_arg_effects",
         ),
         "pypto.ir.return_types": ("deduce_call_return_type",),
     }.items()
     for name in names
-}  # fmt: skip
+}
 
 _DTYPES = (
-    "FP4", "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INT4", "INT8", "INT16", "INT32",
-    "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "INDEX",
-)  # fmt: skip
+    "FP4",
+    "FP8E4M3FN",
+    "FP8E5M2",
+    "FP8E8M0",
+    "FP16",
+    "FP32",
+    "BF16",
+    "HF4",
+    "HF8",
+    "INT4",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT4",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "BOOL",
+    "INDEX",
+)
 for _name in _DTYPES:
     globals()[_name] = getattr(DataType, _name)
 for _enum in _enums.LEAKED_ENUMS:
@@ -103,7 +199,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_SUBMODULES})
 
 
-def set_call_attrs(call: Call, attrs: Any) -> Call:  # noqa: F405
+def set_call_attrs(call: Call, attrs: Any) -> Call:
     """A copy of the call with exactly these attributes. A `Submit` is a `TypeError`."""
     if not isinstance(call, _expr.Call):
         raise TypeError(f"set_call_attrs needs a Call, got {type(call).__name__}")

@@ -1,7 +1,7 @@
 """Values of `attrs` and `kwargs`: what may be stored, and how it reads back.
 
-`kwargs` are the parameters a user gives to an operator, `attrs` are facts the compiler attaches. Both keep insertion
-order. Lists are stored as tuples. Integer enumerations are stored as their number.
+`kwargs` are the parameters a user gives to an operator, `attrs` are facts the compiler attaches. Both keep
+insertion order. Lists are stored as tuples. Integer enumerations are stored as their number.
 """
 
 from __future__ import annotations
@@ -29,25 +29,29 @@ _EMPTY: AttrDict = {}
 
 
 def normalise_attrs(owner: str, attrs: Any) -> AttrDict:
-    """Stored form of `attrs`: None, a mapping, or a list of pairs. Raises `TypeError` or `ValueError` naming the key."""
+    """Stored form of `attrs`: None, a mapping, or a list of pairs. Raises `TypeError` or `ValueError` naming
+    the key."""
     if not attrs:
         if attrs is None or isinstance(attrs, (dict, list)):
             return _EMPTY
         if isinstance(attrs, Mapping):
             return _EMPTY
     stored = {
-        key: normalise_value(owner, key, value, from_attrs=True) for key, value in _pairs(owner, "attrs", attrs)
+        key: normalise_value(owner, key, value, from_attrs=True)
+        for key, value in _pairs(owner, "attrs", attrs)
     }
     _check_directions_form(owner, stored)
     return stored
 
 
 def normalise_kwargs(owner: str, kwargs: Any) -> AttrDict:
-    """Stored form of `kwargs`, same rules as `normalise_attrs` except that a plain `core_num` stays an int."""
+    """Stored form of `kwargs`, same rules as `normalise_attrs` except that a plain `core_num` stays an
+    int."""
     if not kwargs:
         return _EMPTY
     return {
-        key: normalise_value(owner, key, value, from_attrs=False) for key, value in _pairs(owner, "kwargs", kwargs)
+        key: normalise_value(owner, key, value, from_attrs=False)
+        for key, value in _pairs(owner, "kwargs", kwargs)
     }
 
 
@@ -62,7 +66,9 @@ def _pairs(owner: str, what: str, given: Any) -> Iterable[tuple[str, Any]]:
     elif isinstance(given, list):
         pairs = given
     else:
-        raise TypeError(f"{owner} {what} must be a dict or a list of (key, value) pairs, got {type(given).__name__}")
+        raise TypeError(
+            f"{owner} {what} must be a dict or a list of (key, value) pairs, got {type(given).__name__}"
+        )
     for pair in pairs:
         if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
             raise TypeError(f"{owner} {what} must hold (str, value) pairs, got {pair!r}")
@@ -72,7 +78,7 @@ def _pairs(owner: str, what: str, given: Any) -> Iterable[tuple[str, Any]]:
 def normalise_value(owner: str, key: str, value: Any, *, from_attrs: bool) -> Any:
     from pypto.ir.expr import ConstInt, Expr
 
-    if isinstance(value, _KEPT) or isinstance(value, Expr) or type(value) in _PLAIN:
+    if isinstance(value, (*_KEPT, Expr)) or type(value) in _PLAIN:
         return value
     if isinstance(value, (enum.IntEnum, SplitMode)):
         return int(value.value)
@@ -103,7 +109,8 @@ def _normalise_list(owner: str, key: str, values: list[Any] | tuple[Any, ...]) -
     for value in values:
         if not isinstance(value, wanted):
             raise TypeError(
-                f"{owner}: '{key}' must be a list of {wanted.__name__}, got an element of type {type(value).__name__}"
+                f"{owner}: '{key}' must be a list of {wanted.__name__}, "
+                f"got an element of type {type(value).__name__}"
             )
     return tuple(values)
 
@@ -118,4 +125,6 @@ def check_direction_count(attrs: AttrDict, arg_count: int) -> None:
     """Raise `TypeError` unless the resolved directions, when present, are one per argument."""
     directions = attrs.get("arg_directions")
     if directions and len(directions) != arg_count:
-        raise TypeError(f"attrs['arg_directions'] size ({len(directions)}) must match args size ({arg_count})")
+        raise TypeError(
+            f"attrs['arg_directions'] size ({len(directions)}) must match args size ({arg_count})"
+        )

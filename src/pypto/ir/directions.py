@@ -28,7 +28,8 @@ def make_call(
     type: Type | None = None,
     span: Span | None = None,
 ) -> Call:
-    """A call whose `arg_directions` are given. Raises `ValueError` unless there is one direction per argument."""
+    """A call whose `arg_directions` are given. Raises `ValueError` unless there is one direction per
+    argument."""
     attrs: dict[str, Any] = {}
     if directions is not None:
         if len(directions) != len(args):

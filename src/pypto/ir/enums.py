@@ -1,6 +1,7 @@
 """The enumerations of the IR. Values are part of the serialized form.
 
-`str` and `repr` of a member are both `ClassName.MEMBER`. Members of the integer enumerations equal their value.
+`str` and `repr` of a member are both `ClassName.MEMBER`. Members of the integer enumerations equal their
+value.
 """
 
 from __future__ import annotations
@@ -204,14 +205,16 @@ class ReduceOp(_IRIntEnum):
 Mem = MemorySpace
 
 LEAKED_ENUMS: tuple[type[enum.Enum], ...] = (
-    TensorLayout, PadValue, MemorySpace, PipeType, CoreType, TileLayout, ForKind, ScopeKind, SplitMode, InlineLanguage,
-    FunctionType, Level, Role, ParamDirection,
+    TensorLayout, PadValue, MemorySpace, PipeType, CoreType, TileLayout, ForKind, ScopeKind, SplitMode,
+    InlineLanguage, FunctionType, Level, Role, ParamDirection,
 )  # fmt: skip
-"""Enumerations whose members are also names of `pypto.ir`; where two share a name, the later enumeration wins."""
+"""Enumerations whose members are also names of `pypto.ir`; where two share a name, the later enumeration
+wins."""
 
 
 def level_to_linqu_level(level: Level) -> int:
-    """The hierarchy number of a level: cores are 0, a die 1, a chip 2, a host 3, clusters 4 to 6, global 7."""
+    """The hierarchy number of a level: cores are 0, a die 1, a chip 2, a host 3, clusters 4 to 6, global
+    7."""
     return 0 if level.value <= Level.CORE_GROUP.value else level.value - 2
 
 

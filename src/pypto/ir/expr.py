@@ -1,24 +1,43 @@
 """Expressions: variables, constants, arithmetic, calls, tuples.
 
-A variable *is* its object: the name is only a hint for people. `==` between expressions builds a comparison node, so
-compiler code compares expressions with `is` or with `structural_equal`.
+A variable *is* its object: the name is only a hint for people. `==` between expressions builds a comparison
+node, so compiler code compares expressions with `is` or with `structural_equal`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pypto.core.dtype import DataType
 from pypto.core.span import UNKNOWN_SPAN, Span
 from pypto.ir.attrs import AttrDict, check_direction_count, normalise_attrs, normalise_kwargs, read_back
 from pypto.ir.enums import ArgDirection, MemorySpace
 from pypto.ir.node import (
-    ATTRS, NODES, OPERATOR, OPTIONAL_NODE, REQUIRED, TYPE, VALUE, IRNode, expect, expect_all, ignore, use,
+    ATTRS,
+    NODES,
+    OPERATOR,
+    OPTIONAL_NODE,
+    REQUIRED,
+    TYPE,
+    VALUE,
+    Field,
+    IRNode,
+    expect,
+    expect_all,
+    ignore,
+    use,
 )  # fmt: skip
 from pypto.ir.types import (
-    MemRefType, PtrType, ScalarType, TupleType, Type, UnknownType, WindowBufferType, scalar_type,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    TupleType,
+    Type,
+    UnknownType,
+    WindowBufferType,
+    scalar_type,
 )  # fmt: skip
 
 _next_unique_id = itertools.count(1).__next__
@@ -84,7 +103,7 @@ class Var(Expr):
     """A named value. Two variables with the same name are still two variables."""
 
     __slots__ = ("name_hint", "unique_id")
-    FIELDS = (use("type", TYPE), ignore("name_hint"))
+    FIELDS: ClassVar[tuple[Field, ...]] = (use("type", TYPE), ignore("name_hint"))
 
     name_hint: str
     unique_id: int
@@ -104,7 +123,7 @@ class Var(Expr):
         return var
 
 
-_set_unique_id = Var.unique_id.__set__  # type: ignore[attr-defined]
+_set_unique_id = Var.__dict__["unique_id"].__set__
 
 
 class IterArg(Var):
@@ -123,7 +142,7 @@ class IterArg(Var):
         self._fill(type, name_hint, initValue, span)
         _set_unique_id(self, _next_unique_id())
 
-    def _children(self) -> Sequence[Any]:  # type: ignore[override]
+    def _children(self) -> Sequence[Any]:
         """Nothing: the initial value belongs to the loop, not to each use of the carried value."""
         return ()
 
@@ -168,7 +187,8 @@ class MemRef(Var):
             raise ValueError("Only a pinned MemRef has slots; declare it with slots=")
         if slot >= self.slot_count_:
             raise ValueError(
-                f"Slot {slot} is out of range: the MemRef has {self.slot_count_} slot(s); declare slots={slot + 1}"
+                f"Slot {slot} is out of range: the MemRef has {self.slot_count_} slot(s); "
+                f"declare slots={slot + 1}"
             )
         index = ConstInt(slot, DataType.INDEX, self.span)
         return self.replace(slot_index_=index)
@@ -235,7 +255,9 @@ def _memref_by_number(addr: int, size: int, id: int, span: Span = UNKNOWN_SPAN) 
     return _base(f"mem_{id}", span), _byte_offset(addr, DataType.INDEX, span), size, span, False, 1, None
 
 
-def _memref_in_space(space: MemorySpace, addr: Any, size: int, id: int, span: Span = UNKNOWN_SPAN) -> _MemRefParts:
+def _memref_in_space(
+    space: MemorySpace, addr: Any, size: int, id: int, span: Span = UNKNOWN_SPAN
+) -> _MemRefParts:
     base = _base(f"mem_{space.name.lower()}_{id}", span)
     return base, _byte_offset(addr, DataType.INDEX, span), size, span, False, 1, None
 
@@ -453,7 +475,9 @@ class Call(_Dispatch):
     """
 
     __slots__ = ()
-    FIELDS = (use("type", TYPE), use("op", OPERATOR), use("args", NODES), use("attrs", ATTRS), use("kwargs", ATTRS))
+    FIELDS = (
+        use("type", TYPE), use("op", OPERATOR), use("args", NODES), use("attrs", ATTRS), use("kwargs", ATTRS),
+    )  # fmt: skip
     VISIT_ORDER = ("args", "kwargs", "attrs")
 
     def __init__(self, op: Op, args: Sequence[Expr], *rest: Any, **named: Any) -> None:
@@ -495,21 +519,23 @@ def _call_parts(rest: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any,
             raise TypeError(f"Call got an unexpected or repeated argument '{key}'")
         given[key] = value
     return (
-        given.get("kwargs"), given.get("attrs"), given.get("type", UnknownType.get()), given.get("span", REQUIRED)
+        given.get("kwargs"), given.get("attrs"), given.get("type", UnknownType.get()), given.get("span",
+        REQUIRED)
     )  # fmt: skip
 
 
 class Submit(_Dispatch):
     """A function call that becomes an asynchronous task with an id. Not a `Call`.
 
-    `deps` are task ids to wait for; `core_num` blocks are launched (None means one), together when `sync_start`;
-    the task runs only if `predicate` holds when it is ready.
+    `deps` are task ids to wait for; `core_num` blocks are launched (None means one), together when
+    `sync_start`; the task runs only if `predicate` holds when it is ready.
     """
 
     __slots__ = ("allow_early_resolve", "core_num", "deps_", "predicate", "sync_start")
     FIELDS = (
-        use("type", TYPE), use("op", OPERATOR), use("args", NODES), use("deps", NODES), use("core_num", OPTIONAL_NODE),
-        use("sync_start", VALUE), use("allow_early_resolve", VALUE), use("predicate", OPTIONAL_NODE),
+        use("type", TYPE), use("op", OPERATOR), use("args", NODES), use("deps", NODES), use("core_num",
+        OPTIONAL_NODE), use("sync_start", VALUE), use("allow_early_resolve", VALUE), use("predicate",
+        OPTIONAL_NODE),
         use("attrs", ATTRS), use("kwargs", ATTRS),
     )  # fmt: skip
     VISIT_ORDER = ("args", "deps", "core_num", "predicate", "kwargs", "attrs")
@@ -612,7 +638,7 @@ class TupleGetItemExpr(Expr):
             raise ValueError(f"TupleGetItemExpr needs a tuple value, got {type(tuple.type).__name__}")
         elements = tuple.type.types_
         if not 0 <= index < len(elements):
-            raise ValueError(f"TupleGetItemExpr index {index} is out of bounds for a tuple of {len(elements)}")
+            raise ValueError(f"TupleGetItemExpr index {index} is out of bounds of {len(elements)} elements")
         self._fill(elements[index], tuple, index, span)
 
     def _rebuilt(self, values: Sequence[Any]) -> TupleGetItemExpr:

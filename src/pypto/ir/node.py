@@ -1,12 +1,14 @@
 """The root of all IR nodes, and how a node class describes itself.
 
-A class lists its fields once, each with a *role* (does a variable in it count as a definition, a use, or is the field
-ignored when programs are compared) and a *kind* (what is stored). From that list this module generates, per class and
-at import, the straight-line functions that everything else runs on: construction, `children`, `map_children`,
+A class lists its fields once, each with a *role* (does a variable in it count as a definition, a use, or is
+the field ignored when programs are compared) and a *kind* (what is stored). From that list this module
+generates, per
+class and at import, the straight-line functions that everything else runs on: construction, `children`,
+`map_children`,
 `replace`. Comparison, hashing, serialization and the deduplicator's projection read the same list.
 
-Nodes are immutable. A sequence is stored as a tuple under its name with a trailing underscore (`args_`); the public
-name reads it as a fresh list.
+Nodes are immutable. A sequence is stored as a tuple under its name with a trailing underscore (`args_`); the
+public name reads it as a fresh list.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ DEFINITION, USE, IGNORED = "def", "use", "ignored"
 NODE = "node"  # one IR node
 OPTIONAL_NODE = "opt_node"
 NODES = "nodes"  # a tuple of IR nodes
-ITER_ARGS = "iter_args"  # a tuple of IterArgs: their initial values are reached through the loop, not through each use
+ITER_ARGS = "iter_args"  # a tuple of IterArgs; initial values are reached through the loop, not each use
 TYPE = "type"
 TYPES = "types"
 VALUE = "value"  # anything compared by value: numbers, text, enumerations, None
@@ -198,7 +200,9 @@ def _generate(cls: type[Structure]) -> None:
     cls._values = _compile("def _values(self):", [f"return ({''.join(f'self.{s}, ' for s in stored)})"], {})
     visited = _visited_fields(cls)
     if "_children" not in cls.__dict__:
-        cls._children = _compile("def _children(self):", _children_lines(visited), {"attr_refs": attr_references})
+        cls._children = _compile(
+            "def _children(self):", _children_lines(visited), {"attr_refs": attr_references}
+        )
     cls._map_children = _compile("def _map_children(self, f, t):", *_mapping(fields))
 
 
@@ -240,7 +244,8 @@ def _children_lines(fields: list[Field]) -> list[str]:
 
 
 def _mapping(fields: tuple[Field, ...]) -> tuple[list[str], dict[str, Any]]:
-    """Copy-on-write rebuild: `f` maps each child node, `t` each type; the node itself when nothing changed."""
+    """Copy-on-write rebuild: `f` maps each child node, `t` each type; the node itself when nothing
+    changed."""
     lines, same = [], []
     for field in fields:
         name, read = field.stored, f"self.{field.stored}"
@@ -319,7 +324,8 @@ def normalise_attrs(owner: str, attrs: Any) -> dict[str, Any]:
 
 
 def expect(value: Any, cls: type[Any], what: str) -> None:
-    """Raise `TypeError` unless `value` is a `cls`; `what` names the parameter, for example `AssignStmt.var`."""
+    """Raise `TypeError` unless `value` is a `cls`; `what` names the parameter, for example
+    `AssignStmt.var`."""
     if not isinstance(value, cls):
         got = "nothing" if value is REQUIRED else type(value).__name__
         raise TypeError(f"{what} must be {_article(cls)}, got {got}")

@@ -11,7 +11,19 @@ from pypto.ir.attrs import AttrDict, normalise_attrs, read_back
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role, SplitMode
 from pypto.ir.expr import GlobalVar, Var
 from pypto.ir.node import (
-    ATTRS, FUNCTIONS, NODES, TYPES, VALUE, VALUES, Field, IRNode, define, expect, expect_all, ignore, use,
+    ATTRS,
+    FUNCTIONS,
+    NODES,
+    TYPES,
+    VALUE,
+    VALUES,
+    Field,
+    IRNode,
+    define,
+    expect,
+    expect_all,
+    ignore,
+    use,
 )  # fmt: skip
 from pypto.ir.stmt import Stmt
 from pypto.ir.types import Type
@@ -30,14 +42,29 @@ class Function(IRNode):
     """A named body with parameters, each with a direction, and result types."""
 
     __slots__ = (
-        "attrs_", "body", "func_type", "level", "name", "param_directions_", "params_", "requires_runtime_binding",
-        "return_types_", "role",
-    )  # fmt: skip
+        "attrs_",
+        "body",
+        "func_type",
+        "level",
+        "name",
+        "param_directions_",
+        "params_",
+        "requires_runtime_binding",
+        "return_types_",
+        "role",
+    )
     FIELDS = (
-        define("params", NODES), use("param_directions", VALUES), use("func_type", VALUE), use("level", VALUE),
-        use("role", VALUE), use("attrs", ATTRS), use("requires_runtime_binding", VALUE), use("return_types", TYPES),
-        use("body"), ignore("name"),
-    )  # fmt: skip
+        define("params", NODES),
+        use("param_directions", VALUES),
+        use("func_type", VALUE),
+        use("level", VALUE),
+        use("role", VALUE),
+        use("attrs", ATTRS),
+        use("requires_runtime_binding", VALUE),
+        use("return_types", TYPES),
+        use("body"),
+        ignore("name"),
+    )
     VISIT_ORDER = ("params", "attrs", "body")
 
     params_: tuple[Var, ...]
@@ -72,7 +99,8 @@ class Function(IRNode):
         level, role = _place(name, type, level, role)
         self._fill(
             variables, directions, type, level, role, normalise_attrs("Function", attrs),
-            bool(requires_runtime_binding), expect_all(return_types, Type, "Function.return_types"), body, name, span,
+            bool(requires_runtime_binding), expect_all(return_types, Type, "Function.return_types"), body,
+            name, span,
         )  # fmt: skip
 
     @property
@@ -102,7 +130,8 @@ class Function(IRNode):
         return SplitMode(value) if value else None
 
     def replace(self, **changes: Any) -> Function:
-        """As for any node; `params` may carry directions, and a new `func_type` (or `type`) derives its place anew."""
+        """As for any node; `params` may carry directions, and a new `func_type` (or `type`) derives its
+        place anew."""
         if "type" in changes:
             changes["func_type"] = changes.pop("type")
         if any(isinstance(param, tuple) for param in changes.get("params", ())):
@@ -127,7 +156,9 @@ def _split_params(
         direction: Any = ParamDirection.In
         if isinstance(param, tuple):
             if len(param) != 2:
-                raise TypeError(f"Function.params[{position}] must be (Var, ParamDirection), got {len(param)} items")
+                raise TypeError(
+                    f"Function.params[{position}] must be (Var, ParamDirection), got {len(param)} items"
+                )
             var, direction = param
         expect(var, Var, f"Function.params[{position}]")
         expect(direction, ParamDirection, f"The direction of Function.params[{position}]")
@@ -146,7 +177,8 @@ def _place(
     for what, given, derived in (("level", level, implied[0]), ("role", role, implied[1])):
         if given is not None and given is not derived:
             raise ValueError(
-                f"Function '{name}' of type {func_type.name} has {what} {derived.name}, but {given.name} was given"
+                f"Function '{name}' of type {func_type.name} has {what} {derived.name}, "
+                f"but {given.name} was given"
             )
     return implied
 
@@ -197,7 +229,10 @@ class Program(IRNode):
         present = list(self.functions_.values())
         if len(functions) == len(present) and all(a is b for a, b in zip(functions, present, strict=True)):
             return self.functions_
-        return {function.name: function for function in Program(functions, self.name, self.span).functions_.values()}
+        return {
+            function.name: function
+            for function in Program(functions, self.name, self.span).functions_.values()
+        }
 
     def _rebuilt(self, values: Sequence[Any]) -> Program:
         name, functions, span = values
@@ -207,4 +242,4 @@ class Program(IRNode):
         return program
 
 
-_set_global_vars = Program.global_vars.__set__  # type: ignore[attr-defined]
+_set_global_vars = Program.__dict__["global_vars"].__set__

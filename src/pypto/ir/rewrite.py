@@ -1,8 +1,9 @@
 """Copy-on-write rewriting of expressions, types and statements.
 
-`map_expr` applies a function bottom-up. `Substitution` replaces variables everywhere: uses, definition sites, types,
-attributes. Both return the same object where nothing changed, enter a shared node once, and do not recurse into
-expressions.
+`map_expr` applies a function bottom-up. `Substitution` replaces variables everywhere: uses, definition
+sites, types, attributes. Both return the same object where nothing changed, enter a shared node once, and do
+not recurse
+into expressions.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _CONSTANTS = (ConstInt, ConstFloat, ConstBool)
 
 
 def map_expr(expr: Expr, leave: Callable[[Expr], Expr]) -> Expr:
-    """Rewrite bottom-up: `leave` gets each node with its children already rewritten. Variables and constants included;
-    types are left alone."""
+    """Rewrite bottom-up: `leave` gets each node with its children already rewritten. Variables and constants
+    included; types are left alone."""
     done: dict[int, Expr] = {}
     pending: list[tuple[Expr, bool]] = [(expr, False)]
     keep = [expr]  # rebuilt nodes are keyed by the id of their original, which must stay alive
@@ -51,7 +52,9 @@ def is_static_type(type: Type) -> bool:
     if isinstance(type, TensorType):
         if type.tensor_view is not None or type.memref is not None:
             return not type._children() or all(isinstance(part, _CONSTANTS) for part in type._children())
-        return all([dim.__class__ is ConstInt for dim in type.shape_]) and not getattr(type, "window_buffer", None)
+        return all([dim.__class__ is ConstInt for dim in type.shape_]) and not getattr(
+            type, "window_buffer", None
+        )
     if isinstance(type, TileType) and type.memref is None and type.tile_view is None:
         return all([dim.__class__ is ConstInt for dim in type.shape_])
     if isinstance(type, TupleType):
@@ -62,14 +65,17 @@ def is_static_type(type: Type) -> bool:
 class Substitution:
     """Replaces variables by expressions.
 
-    Definition sites are replaced too, so a map from variable to variable renames consistently. A variable whose type
-    mentions a replaced one becomes one fresh variable, the same at its definition and all its uses. Chains (`x` to
-    `y`, `y` to `z`) resolve to the end; a cycle is cut where it closes.
+    Definition sites are replaced too, so a map from variable to variable renames consistently. A variable
+    whose type mentions a replaced one becomes one fresh variable, the same at its definition and all its
+    uses. Chains
+    (`x` to `y`, `y` to `z`) resolve to the end; a cycle is cut where it closes.
     """
 
     def __init__(self, mapping: Mapping[Var, Expr] | None = None) -> None:
         self._done: dict[Expr, Expr] = {}
-        self._types: dict[int, tuple[Type, Type]] = {}  # by id; the original is kept alive beside its rewritten form
+        self._types: dict[
+            int, tuple[Type, Type]
+        ] = {}  # by id; the original is kept alive beside its rewritten form
         self._seeds: dict[Var, Expr] = {}
         self.update(mapping or {})
 
@@ -182,7 +188,8 @@ def substitute_expr(expr: Expr, pairs: list[tuple[Var, Expr]]) -> Expr:
 
 
 def substitute_stmt(stmt: Stmt, pairs: list[tuple[Var, Expr]]) -> Stmt:
-    """Replace variables in a statement, uses and definitions alike. Without a match the same object comes back."""
+    """Replace variables in a statement, uses and definitions alike. Without a match the same object comes
+    back."""
     return Substitution(dict(pairs)).stmt(stmt)
 
 
@@ -236,7 +243,9 @@ def definitions_of(stmt: Stmt) -> list[Var]:
     return defined
 
 
-def deep_clone(body: Stmt, var_map: list[tuple[Var, Expr]] | None = None) -> tuple[Stmt, list[tuple[Var, Var]]]:
+def deep_clone(
+    body: Stmt, var_map: list[tuple[Var, Expr]] | None = None
+) -> tuple[Stmt, list[tuple[Var, Var]]]:
     """A copy of `body` with a fresh variable at each definition site, and the pairs (original, clone).
 
     `var_map` seeds replacements; variables defined outside and not seeded stay the same objects.

@@ -1,7 +1,8 @@
 """Scalar arithmetic with promotion, and the Python operators on expressions.
 
-Node constructors take the result dtype as given; the functions here deduce it: both operands must be integers or both
-floats, the wider one wins, on equal width the left one. The narrower operand is wrapped in a `Cast`.
+Node constructors take the result dtype as given; the functions here deduce it: both operands must be
+integers or both floats, the wider one wins, on equal width the left one. The narrower operand is wrapped in
+a `Cast`.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def cast(operand: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> Expr:
     return Cast(operand, dtype, span)
 
 
-def literal(value: Any, span: Span, int_dtype: DataType = DataType.INDEX, float_dtype: DataType = DataType.FP32) -> Expr:
+def literal(
+    value: Any, span: Span, int_dtype: DataType = DataType.INDEX, float_dtype: DataType = DataType.FP32
+) -> Expr:
     """An expression as it is, a Python number as a constant. Raises `TypeError` for anything else."""
     if isinstance(value, Expr):
         return value

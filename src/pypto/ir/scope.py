@@ -1,7 +1,7 @@
 """Scope statements: what runs together on a core group, and how it is launched.
 
-A scope executes its body once and is transparent for values. Outlining turns most scopes into functions. Attributes
-are set through `replace(attrs=...)` and through the builder; constructors take none.
+A scope executes its body once and is transparent for values. Outlining turns most scopes into functions.
+Attributes are set through `replace(attrs=...)` and through the builder; constructors take none.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class InCoreScopeStmt(ScopeStmt):
     split: SplitMode
 
     def __init__(
-        self, split: SplitMode = SplitMode.NONE, name_hint: str = "", body: Stmt = REQUIRED, span: Span = REQUIRED
+        self,
+        split: SplitMode = SplitMode.NONE,
+        name_hint: str = "",
+        body: Stmt = REQUIRED,
+        span: Span = REQUIRED,
     ) -> None:
         expect(split, SplitMode, "InCoreScopeStmt.split")
         self._check_common(name_hint, body, span)
@@ -193,7 +197,12 @@ class SplitAivScopeStmt(ScopeStmt):
     count: int
 
     def __init__(
-        self, split: SplitMode, count: int = 2, name_hint: str = "", body: Stmt = REQUIRED, span: Span = REQUIRED
+        self,
+        split: SplitMode,
+        count: int = 2,
+        name_hint: str = "",
+        body: Stmt = REQUIRED,
+        span: Span = REQUIRED,
     ) -> None:
         expect(split, SplitMode, "SplitAivScopeStmt.split")
         self._check_common(name_hint, body, span)

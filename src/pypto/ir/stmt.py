@@ -13,7 +13,17 @@ from pypto.ir.attrs import AttrDict, normalise_attrs, read_back
 from pypto.ir.enums import ForKind, InlineLanguage
 from pypto.ir.expr import Expr, IterArg, Var
 from pypto.ir.node import (
-    ATTRS, ITER_ARGS, NODES, OPTIONAL_NODE, REQUIRED, VALUE, IRNode, define, expect, expect_all, use,
+    ATTRS,
+    ITER_ARGS,
+    NODES,
+    OPTIONAL_NODE,
+    REQUIRED,
+    VALUE,
+    IRNode,
+    define,
+    expect,
+    expect_all,
+    use,
 )  # fmt: skip
 
 _S = TypeVar("_S", bound="Stmt")
@@ -39,7 +49,7 @@ class Stmt(IRNode):
         return new
 
 
-_set_comments = Stmt.comments.__set__  # type: ignore[attr-defined]
+_set_comments = Stmt.__dict__["comments"].__set__
 
 
 def comments_of(stmt: Stmt) -> tuple[str, ...]:
@@ -164,13 +174,13 @@ class IfStmt(Stmt):
 
 
 class ForStmt(Stmt):
-    """A counted loop. Carried values start at their `initValue`; the trailing yield of the body feeds the next
-    iteration; `return_vars` hold the final values."""
+    """A counted loop. Carried values start at their `initValue`; the trailing yield of the body feeds the
+    next iteration; `return_vars` hold the final values."""
 
     __slots__ = ("attrs_", "body", "iter_args_", "kind", "loop_var", "return_vars_", "start", "step", "stop")
     FIELDS = (
-        define("loop_var"), use("start"), use("stop"), use("step"), define("iter_args", ITER_ARGS), use("body"),
-        define("return_vars", NODES), use("kind", VALUE), use("attrs", ATTRS),
+        define("loop_var"), use("start"), use("stop"), use("step"), define("iter_args", ITER_ARGS),
+        use("body"), define("return_vars", NODES), use("kind", VALUE), use("attrs", ATTRS),
     )  # fmt: skip
 
     loop_var: Var
@@ -204,7 +214,9 @@ class ForStmt(Stmt):
         results = expect_all(return_vars, Var, "ForStmt.return_vars")
         expect(span, Span, "ForStmt.span")
         expect(kind, ForKind, "ForStmt.kind")
-        self._fill(loop_var, start, stop, step, carried, body, results, kind, normalise_attrs("ForStmt", attrs), span)
+        self._fill(
+            loop_var, start, stop, step, carried, body, results, kind, normalise_attrs("ForStmt", attrs), span
+        )
 
     @property
     def iter_args(self) -> list[IterArg]:

@@ -15,7 +15,8 @@ def flatten_to_stmts(stmt: Stmt) -> list[Stmt]:
 
 
 def collect_def_vars(stmt: Stmt) -> list[Var]:
-    """The targets of all assignments below `stmt`, in order; loop variables and results are not among them."""
+    """The targets of all assignments below `stmt`, in order; loop variables and results are not among
+    them."""
     return [inner.var for inner in walk_stmts(stmt) if isinstance(inner, AssignStmt)]
 
 
@@ -32,7 +33,8 @@ def find_yield_stmt(body: Stmt) -> YieldStmt | None:
 
 
 def get_last_yield_stmt(body: Stmt) -> YieldStmt | None:
-    """The yield in last position, looking through sequences and the scopes that are transparent for yields."""
+    """The yield in last position, looking through sequences and the scopes that are transparent for
+    yields."""
     stmt: Stmt = body
     while True:
         if isinstance(stmt, YieldStmt):

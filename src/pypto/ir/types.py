@@ -1,7 +1,7 @@
 """Types of expressions.
 
-Equality and hash of types are structural: symbolic extents compare by variable identity, the memory reference of a
-tensor or tile does not take part.
+Equality and hash of types are structural: symbolic extents compare by variable identity, the memory
+reference of a tensor or tile does not take part.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pypto.core.dtype import DataType
 from pypto.ir.enums import MemorySpace
 from pypto.ir.node import (
-    NODE, NODES, OPTIONAL_NODE, TYPES, VALUE, VIEW, Structure, expect, expect_all, ignore, use,
+    NODE,
+    NODES,
+    OPTIONAL_NODE,
+    TYPES,
+    VALUE,
+    VIEW,
+    Field,
+    Structure,
+    expect,
+    expect_all,
+    ignore,
+    use,
 )  # fmt: skip
 from pypto.ir.views import TensorView, TileView, implicit_tile_layout, normalise_extents, same_extents
 
@@ -186,7 +197,7 @@ class TensorType(ShapedType):
     """An array in global memory. `shape` holds extents in elements."""
 
     __slots__ = ("dtype", "memref", "shape_", "tensor_view")
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         use("dtype", VALUE), use("shape", NODES), ignore("memref", OPTIONAL_NODE), use("tensor_view", VIEW),
     )  # fmt: skip
 
@@ -297,7 +308,8 @@ class TileType(ShapedType):
         self._fill(dtype, extents, memref, _sparse_tile_view(tile_view, extents, memory_space), memory_space)
 
     def get_effective_tile_view(self) -> TileView:
-        """The stored view with the valid shape filled in, or the implicit view of the shape and memory space."""
+        """The stored view with the valid shape filled in, or the implicit view of the shape and memory
+        space."""
         if self.tile_view is not None:
             view = self.tile_view
             return view if view.valid_shape_ else view.replace(valid_shape=self.shape_)
@@ -384,5 +396,5 @@ class TupleType(Type):
     def types(self) -> list[Type]:
         return list(self.types_)
 
-    def _children(self) -> Sequence[Any]:  # type: ignore[override]
+    def _children(self) -> Sequence[Any]:
         return [child for element in self.types_ for child in element._children()]

@@ -32,7 +32,8 @@ def use_parser_span(span: Span | None) -> Iterator[None]:
 
 
 def _get_span_or_capture(span: Span | None = None, frame_offset: int = 1) -> Span:
-    """`span` if given, else the pinned one, else the line that frame `frame_offset` above the caller executes."""
+    """`span` if given, else the pinned one, else the line that frame `frame_offset` above the caller
+    executes."""
     if span is not None:
         return span
     pinned = _parser_span.get()
@@ -95,12 +96,16 @@ def _normalize_scalar_operand(
 ) -> Expr:
     """The scalar of a tensor-scalar or tile-scalar operation.
 
-    Literals, and integer constants of INDEX, carry no dtype of their own and take that of the elements; a float
-    literal against integer elements stays FP32. A scalar that is INDEX but not constant needs an explicit cast.
+    Literals, and integer constants of INDEX, carry no dtype of their own and take that of the elements; a
+    float literal against integer elements stays FP32. A scalar that is INDEX but not constant needs an
+    explicit
+    cast.
     """
     elements = operand.type.dtype if isinstance(operand.type, ShapedType) else None
     if isinstance(scalar, (ConstInt, ConstFloat)) and (_is_untyped(scalar) or retype_constants):
-        return _restamped(scalar.value, elements, span, fallback_int_dtype, fallback_float_dtype, retype_constants)
+        return _restamped(
+            scalar.value, elements, span, fallback_int_dtype, fallback_float_dtype, retype_constants
+        )
     if isinstance(scalar, Expr):
         if isinstance(scalar.type, ScalarType) and scalar.type.dtype is DataType.INDEX:
             raise ValueError(
@@ -136,7 +141,9 @@ def _restamped(
         return ConstInt(int(value), elements, span)
     if elements is None:
         return ConstInt(value, int_dtype, span)
-    return ConstFloat(float(value), elements, span) if elements.is_float() else ConstInt(value, elements, span)
+    return (
+        ConstFloat(float(value), elements, span) if elements.is_float() else ConstInt(value, elements, span)
+    )
 
 
 def _normalize_const_to_dtype(

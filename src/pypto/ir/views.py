@@ -1,7 +1,7 @@
 """How the elements of a tensor or tile lie in memory and which of them are valid.
 
-A type stores its view in sparse form: whatever says nothing beyond the shape is dropped, so that equal meaning gives
-equal fields. `implicit_tile_layout` is the layout of a tile that has no stored view.
+A type stores its view in sparse form: whatever says nothing beyond the shape is dropped, so that equal
+meaning gives equal fields. `implicit_tile_layout` is the layout of a tile that has no stored view.
 """
 
 from __future__ import annotations
@@ -17,11 +17,19 @@ from pypto.ir.node import NODES, OPTIONAL_NODE, VALUE, Structure, expect, use
 if TYPE_CHECKING:
     from pypto.ir.expr import Expr
 
-__all__ = ["TensorView", "TileView", "implicit_tile_layout", "normalise_extents", "same_extent", "same_extents"]
+__all__ = [
+    "TensorView",
+    "TileView",
+    "implicit_tile_layout",
+    "normalise_extents",
+    "same_extent",
+    "same_extents",
+]
 
 
 def normalise_extents(values: Sequence[Any], what: str, span: Span = UNKNOWN_SPAN) -> tuple[Expr, ...]:
-    """Extents, offsets or strides as expressions: an int becomes an INDEX constant, an expression stays itself."""
+    """Extents, offsets or strides as expressions: an int becomes an INDEX constant, an expression stays
+    itself."""
     from pypto.ir.expr import ConstInt, Expr
 
     if not isinstance(values, (list, tuple)):
@@ -42,7 +50,8 @@ def normalise_extents(values: Sequence[Any], what: str, span: Span = UNKNOWN_SPA
 
 
 def same_extent(a: Expr, b: Expr) -> bool:
-    """Whether two extents are evidently the same: one object, equal constants, or equal operations on such."""
+    """Whether two extents are evidently the same: one object, equal constants, or equal operations on
+    such."""
     from pypto.ir.expr import BinaryExpr, Call, ConstInt
 
     pending = [(a, b)]
@@ -86,8 +95,8 @@ def _extent_key(extent: Expr) -> Any:
 class TensorView(Structure):
     """Strides, layout and valid region of a tensor in memory.
 
-    Empty `valid_shape` means the whole shape, empty `stride` the packed strides of the layout. A type keeps a copy of
-    the view it is given.
+    Empty `valid_shape` means the whole shape, empty `stride` the packed strides of the layout. A type keeps
+    a copy of the view it is given.
     """
 
     __slots__ = ("layout", "pad", "stride_", "valid_shape_")
@@ -98,7 +107,8 @@ class TensorView(Structure):
     stride_: tuple[Expr, ...]
     valid_shape_: tuple[Expr, ...]
 
-    __setattr__ = object.__setattr__
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     def __init__(
         self,
@@ -109,7 +119,9 @@ class TensorView(Structure):
     ) -> None:
         if layout is None:
             if stride is not None or valid_shape is not None or pad is not PadValue.null:
-                raise ValueError("TensorView needs an explicit layout when stride, valid_shape or pad is given")
+                raise ValueError(
+                    "TensorView needs an explicit layout when stride, valid_shape or pad is given"
+                )
             layout = TensorLayout.ND
         expect(layout, TensorLayout, "TensorView.layout")
         expect(pad, PadValue, "TensorView.pad")
@@ -155,8 +167,8 @@ class TileView(Structure):
         "blayout", "compact", "fractal", "pad", "slayout", "start_offset", "stride_", "valid_shape_",
     )  # fmt: skip
     FIELDS = (
-        use("valid_shape", NODES), use("stride", NODES), use("start_offset", OPTIONAL_NODE), use("blayout", VALUE),
-        use("slayout", VALUE), use("fractal", VALUE), use("pad", VALUE), use("compact", VALUE),
+        use("valid_shape", NODES), use("stride", NODES), use("start_offset", OPTIONAL_NODE), use("blayout",
+        VALUE), use("slayout", VALUE), use("fractal", VALUE), use("pad", VALUE), use("compact", VALUE),
     )  # fmt: skip
 
     valid_shape_: tuple[Expr, ...]
@@ -186,7 +198,9 @@ class TileView(Structure):
         expect(compact, CompactMode, "TileView.compact")
         if fractal < 0:
             raise ValueError(f"TileView.fractal must be >= 0, got {fractal}")
-        offset = None if start_offset is None else normalise_extents([start_offset], "TileView.start_offset")[0]
+        offset = (
+            None if start_offset is None else normalise_extents([start_offset], "TileView.start_offset")[0]
+        )
         self._fill(
             normalise_extents(valid_shape or (), "TileView.valid_shape"),
             normalise_extents(stride or (), "TileView.stride"),
@@ -218,7 +232,11 @@ class TileView(Structure):
 
     def __hash__(self) -> int:
         return hash(
-            (self.layout_key(), tuple(map(_extent_key, self.valid_shape_)), tuple(map(_extent_key, self.stride_)))
+            (
+                self.layout_key(),
+                tuple(map(_extent_key, self.valid_shape_)),
+                tuple(map(_extent_key, self.stride_)),
+            )
         )
 
 
@@ -248,4 +266,3 @@ def _is_column(shape: Sequence[Expr]) -> bool:
         return False
     rows, cols = shape
     return isinstance(rows, ConstInt) and isinstance(cols, ConstInt) and cols.value == 1 and rows.value > 1
-

@@ -1,8 +1,10 @@
 """Visitors and mutators for users, with one overridable method per node class.
 
-A subclass overrides `visit_<class>` in snake case and calls `super().visit_<class>(op)` for the default recursion.
-The override is called for every node of its kind, nested ones included. `visit_binary_expr` and `visit_unary_expr`
-stand for all arithmetic classes that have no override of their own, `visit_expr` and `visit_stmt` for every node.
+A subclass overrides `visit_<class>` in snake case and calls `super().visit_<class>(op)` for the default
+recursion. The override is called for every node of its kind, nested ones included. `visit_binary_expr` and
+`visit_unary_expr` stand for all arithmetic classes that have no override of their own, `visit_expr` and
+`visit_stmt` for every
+node.
 """
 
 from __future__ import annotations
@@ -30,9 +32,13 @@ def _method_name(cls: type[IRNode]) -> str:
 
 def _concrete(module: Any, base: type[IRNode]) -> list[type[IRNode]]:
     return [
-        cls for cls in vars(module).values()
-        if isinstance(cls, type) and issubclass(cls, base) and cls.__module__ == module.__name__ and not cls.ABSTRACT
-    ]  # fmt: skip
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, base)
+        and cls.__module__ == module.__name__
+        and not cls.ABSTRACT
+    ]
 
 
 _EXPR_CLASSES = _concrete(exprs, Expr)
@@ -210,7 +216,8 @@ def _expect_definition(old: Var, new: Any) -> None:
     wanted = IterArg if isinstance(old, IterArg) else Var
     if not isinstance(new, wanted):
         raise internal_error(
-            f"The definition of '{old.name_hint}' was mutated to a {type(new).__name__}, not a {wanted.__name__}",
+            f"The definition of '{old.name_hint}' was mutated to a {type(new).__name__}, "
+            f"not a {wanted.__name__}",
             old.span,
         )
 

@@ -1,6 +1,7 @@
 """Iterative traversal of programs, without recursion: depth follows the user's program.
 
-`walk` yields every node in visiting order and once per edge; a shared node is met once per use unless `once` is set.
+`walk` yields every node in visiting order and once per edge; a shared node is met once per use unless `once`
+is set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def children(node: IRNode) -> Sequence[IRNode]:
 
 
 def walk(root: IRNode, *, once: bool = False) -> Iterator[IRNode]:
-    """`root` and everything below it, parents before children. With `once`, each object is met a single time."""
+    """`root` and everything below it, parents before children. With `once`, each object is met a single
+    time."""
     pending: list[IRNode] = [root]
     seen: set[int] = set()
     while pending:
@@ -62,7 +64,8 @@ def exprs_of(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def vars_in(expr: Expr, *, types: bool = False) -> Iterator[Var]:
-    """Each reference to a variable inside `expr`, in order; with `types`, also those in the types of its nodes.
+    """Each reference to a variable inside `expr`, in order; with `types`, also those in the types of its
+    nodes.
 
     A shared subexpression is entered once.
     """
@@ -96,7 +99,8 @@ def type_exprs(type: Type) -> Sequence[Expr]:
 
 
 def map_substatements(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
-    """Copy-on-write: `f` over the statements directly inside `stmt`; changed sequences get their normal form."""
+    """Copy-on-write: `f` over the statements directly inside `stmt`; changed sequences get their normal
+    form."""
     from pypto.ir.stmt import flatten_stmts
 
     if isinstance(stmt, SeqStmts):

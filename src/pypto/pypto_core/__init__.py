@@ -9,16 +9,38 @@ from typing import Any
 from pypto.core.dtype import DataType
 from pypto.core.errors import Error, InternalError, check, internal_check, internal_check_span
 from pypto.core.logging import (
-    LogLevel, get_log_level, log_debug, log_error, log_event, log_fatal, log_info, log_warn, set_log_level,
+    LogLevel,
+    get_log_level,
+    log_debug,
+    log_error,
+    log_event,
+    log_fatal,
+    log_info,
+    log_warn,
+    set_log_level,
 )  # fmt: skip
 from pypto.core.logging import clear_thread_log_level as _clear_thread_log_level
 from pypto.core.logging import set_thread_log_level as _set_thread_log_level
 
 __all__ = [
-    "DataType", "Error", "InternalError", "LogLevel", "_clear_thread_log_level", "_set_thread_log_level", "check",
-    "get_log_level", "internal_check", "internal_check_span", "log_debug", "log_error", "log_event", "log_fatal",
-    "log_info", "log_warn", "set_log_level",
-]  # fmt: skip
+    "DataType",
+    "Error",
+    "InternalError",
+    "LogLevel",
+    "_clear_thread_log_level",
+    "_set_thread_log_level",
+    "check",
+    "get_log_level",
+    "internal_check",
+    "internal_check_span",
+    "log_debug",
+    "log_error",
+    "log_event",
+    "log_fatal",
+    "log_info",
+    "log_warn",
+    "set_log_level",
+]
 
 _MODULES = ("ir", "passes", "arith", "codegen", "backend", "testing")
 

@@ -1,7 +1,8 @@
 """Structural comparison of programs, and the hash that goes with it.
 
-Both run on the field lists of the node classes. Names never matter; a variable introduced by a definition field matches
-its counterpart everywhere after, a free variable must be the same object unless auto-mapping is on.
+Both run on the field lists of the node classes. Names never matter; a variable introduced by a definition
+field matches its counterpart everywhere after, a free variable must be the same object unless auto-mapping
+is on.
 """
 
 from pypto.ir.structural.difference import assert_structural_equal

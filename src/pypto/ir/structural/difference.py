@@ -1,22 +1,38 @@
 """Finding and describing the first structural difference.
 
-`structural_equal` answers fast; only when its answer is no does this module walk both sides again, in field order,
-with the path to the place where they part.
+`structural_equal` answers fast; only when its answer is no does this module walk both sides again, in field
+order, with the path to the place where they part.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
-from pypto.core.dtype import DataType
-from pypto.ir.expr import ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
-from pypto.ir.node import IRNode
+from pypto.ir.expr import Expr, MemRef, Var
+from pypto.ir.node import (
+    ATTRS,
+    DEFINITION,
+    IGNORED,
+    ITER_ARGS,
+    NODES,
+    OPERATOR,
+    OPTIONAL_NODE,
+    TYPE,
+    TYPES,
+    VALUE,
+    VALUES,
+    VIEW,
+    Field,
+    IRNode,
+)  # fmt: skip
 from pypto.ir.program import Program
 from pypto.ir.stmt import SeqStmts
 from pypto.ir.structural.equal import Comparison, check_comparable, structural_equal
 from pypto.ir.structural.values import is_reference, same_int_dtype, same_value
-from pypto.ir.types import ShapedType, Type
+from pypto.ir.types import Type
 
 
 class Difference(Exception):
@@ -27,7 +43,9 @@ class Difference(Exception):
         self.path, self.reason, self.sides = path, reason, sides
 
 
-def assert_structural_equal(lhs: IRNode | Type, rhs: IRNode | Type, enable_auto_mapping: bool = False) -> None:
+def assert_structural_equal(
+    lhs: IRNode | Type, rhs: IRNode | Type, enable_auto_mapping: bool = False
+) -> None:
     """Raise `ValueError` that shows the first difference unless both sides are structurally equal."""
     check_comparable(lhs, rhs)
     if structural_equal(lhs, rhs, enable_auto_mapping):
@@ -45,7 +63,10 @@ def first_difference(lhs: IRNode | Type, rhs: IRNode | Type, enable_auto_mapping
 
 
 def _message(difference: Difference) -> str:
-    lines = [f"Structural equality assertion failed{f' at: {difference.path}' if difference.path else ''}", ""]
+    lines = [
+        f"Structural equality assertion failed{f' at: {difference.path}' if difference.path else ''}",
+        "",
+    ]
     if difference.sides is not None:
         for title, node in zip(("Left-hand side:", "Right-hand side:"), difference.sides, strict=True):
             lines += [title, *(f"  {line}" for line in _printed(node).splitlines()), ""]
@@ -58,66 +79,167 @@ def _printed(node: Any) -> str:
     return node.as_python() if isinstance(node, IRNode) else str(node)
 
 
-_Pair = tuple[Any, Any, bool, bool, str, str]
+_Step = Callable[[], "Iterable[_Step]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """How a pair is compared, and where it stands."""
+
+    auto: bool
+    strong: bool
+    path: str = ""
+    role: str = ""
+
+    def at(self, name: str) -> _Context:
+        return replace(self, path=f"{self.path}.{name}" if self.path else name, role=name)
+
+    def item(self, index: int) -> _Context:
+        return replace(self, path=f"{self.path}[{index}]", role="")
+
+    def in_type(self) -> _Context:
+        return replace(self, strong=True, role="")
 
 
 class _Walk(Comparison):
-    """The comparison again, with paths. Each pending pair carries its context, path and field kind."""
+    """The comparison again as steps in field order; each step raises the difference or names the steps
+    inside it."""
 
     def run(self, lhs: Any, rhs: Any) -> None:
-        strong = self.requested_auto or isinstance(lhs, Type)
-        pending: list[_Pair] = [(lhs, rhs, self.requested_auto, strong, "", "")]
+        root = _Context(self.requested_auto, self.requested_auto or isinstance(lhs, Type))
+        pending: list[_Step] = [self._pair(lhs, rhs, root)]
         while pending:
-            left, right, auto, strong, path, role = pending.pop()
-            pending += reversed(self._compare(left, right, auto, strong, path, role))
+            step = pending.pop()
+            pending += reversed(list(step()))
 
-    def _compare(self, left: Any, right: Any, auto: bool, strong: bool, path: str, role: str) -> list[_Pair]:
+    def _pair(self, left: Any, right: Any, context: _Context) -> _Step:
+        return lambda: self._compare(left, right, context)
+
+    def _compare(self, left: Any, right: Any, context: _Context) -> Iterable[_Step]:
         if left is right:
-            if not self._shared_ok(left, strong):
-                raise Difference(path, self._mapping_reason(left, right, auto), (left, right))
-            return []
+            if not self._shared_ok(left, context.strong):
+                raise Difference(context.path, self._mapping_reason(left, right, context.auto), (left, right))
+            return ()
         if left is None or right is None:
-            raise Difference(path, "One node is null, the other is not", (left, right))
-        if isinstance(left, Type):
-            return self._compare_types(left, right, auto, path, role)
+            raise Difference(context.path, "One node is null, the other is not", (left, right))
+        kind = "Type name" if isinstance(left, Type) else "Node type"
         if left.__class__ is not right.__class__:
-            reason = f"Node type mismatch ({type(left).__name__} != {type(right).__name__})"
-            raise Difference(path, reason, (left, right))
+            reason = f"{kind} mismatch ({type(left).__name__} != {type(right).__name__})"
+            raise Difference(context.path, reason, None if isinstance(left, Type) else (left, right))
+        if isinstance(left, Program):
+            return self._programs(left, right, context)
         if isinstance(left, Var):
-            return self._compare_vars(left, right, auto, strong, path, role)
-        return self._compare_fields(left, right, auto, strong, path)
+            return self._vars(left, right, context)
+        if isinstance(left, Type):
+            return self._types(left, right, context)
+        return [
+            step
+            for field in left.FIELDS
+            if field.role != IGNORED
+            for step in self._field(left, right, field, context)
+        ]
 
-    def _compare_vars(
-        self, left: Any, right: Any, auto: bool, strong: bool, path: str, role: str
-    ) -> list[_Pair]:
-        known = left in self.left_to_right or right in self.right_to_left
-        pushed: list[Any] = []
-        if not self._var_ok(left, right, auto, strong, None, pushed):
-            raise Difference(path, self._var_reason(left, right, auto), (left, right))
-        if role == "window_buffer":
-            return []
-        pairs: list[_Pair] = []
-        if not known:
-            pairs.append((left.type, right.type, True, True, path, "loop_var" if role == "loop_var" else "type"))
-        if isinstance(left, IterArg):
-            pairs.append((left.initValue, right.initValue, auto, strong, _dot(path, "initValue"), ""))
-        elif isinstance(left, MemRef):
-            pairs += [
-                (left.base_, right.base_, auto, strong, _dot(path, "base_"), ""),
-                (left.byte_offset_, right.byte_offset_, auto, strong, _dot(path, "byte_offset_"), ""),
-            ]
-            if left.slot_index_ is not None:
-                pairs.append((left.slot_index_, right.slot_index_, auto, strong, _dot(path, "slot_index_"), ""))
-        elif isinstance(left, WindowBuffer):
-            pairs += [
-                (left.base, right.base, auto, strong, _dot(path, "base"), ""),
-                (left.size, right.size, auto, strong, _dot(path, "size"), ""),
-            ]
-        return pairs
+    # -- nodes
+    # -----------------------------------------------------------------------------------------------------
+
+    def _field(self, left: Any, right: Any, field: Field, context: _Context) -> Iterable[_Step]:
+        mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
+        here = context if isinstance(left, SeqStmts) else context.at(field.name)
+        if field.role == DEFINITION:
+            here = replace(here, auto=True)
+        if field.kind in (VALUE, VALUES, OPERATOR):
+            yield lambda: self._values_step(left, field, mine, theirs, here.path)
+        elif field.kind == ATTRS:
+            yield lambda: self._attrs(mine, theirs, here)
+        elif field.kind == TYPES:
+            yield lambda: self._sizes(
+                "Type vector size mismatch ({} types != {} types)", mine, theirs, here.path
+            )
+            yield from (self._pair(a, b, here.in_type()) for a, b in zip(mine, theirs, strict=False))
+        elif field.kind in (NODES, ITER_ARGS):
+            yield lambda: self._sizes("Vector size mismatch ({} items != {} items)", mine, theirs, here.path)
+            yield from (
+                self._pair(a, b, here.item(i)) for i, (a, b) in enumerate(zip(mine, theirs, strict=False))
+            )
+        elif field.kind == OPTIONAL_NODE and (mine is None) != (theirs is None):
+            yield lambda: _differ(here.path, "Optional field presence mismatch", (mine, theirs))
+        elif mine is not None:
+            yield self._pair(mine, theirs, here.in_type() if field.kind == TYPE else here)
+
+    def _values_step(self, owner: Any, field: Field, mine: Any, theirs: Any, path: str) -> Iterable[_Step]:
+        if field.kind == OPERATOR:
+            if mine.name != theirs.name:
+                raise Difference(path, f"Operator name mismatch ('{mine.name}' != '{theirs.name}')")
+            return ()
+        if not same_value(mine, theirs):
+            raise Difference(path, _value_reason(field, mine, theirs))
+        return ()
+
+    def _sizes(self, reason: str, mine: Any, theirs: Any, path: str) -> Iterable[_Step]:
+        if len(mine) != len(theirs):
+            raise Difference(path, reason.format(len(mine), len(theirs)))
+        return ()
+
+    def _programs(self, left: Program, right: Program, context: _Context) -> Iterable[_Step]:
+        names, others = list(left.functions_), list(right.functions_)
+        self._sizes("Map size mismatch ({} items != {} items)", names, others, context.path)
+        for name, other in zip(names, others, strict=True):
+            if name != other:
+                raise Difference(context.path, f"Map key mismatch ('{name}' != '{other}')")
+        return [
+            self._pair(
+                left.functions_[n], right.functions_[n], replace(context, path=f"{context.path}['{n}']")
+            )
+            for n in names
+        ]
+
+    def _attrs(self, left: dict[str, Any], right: dict[str, Any], context: _Context) -> Iterable[_Step]:
+        if len(left) != len(right):
+            raise Difference(context.path, f"Kwargs size mismatch ({len(left)} != {len(right)})")
+        steps: list[_Step] = []
+        for key, mine in left.items():
+            if key not in right:
+                raise Difference(context.path, f"Kwargs key '{key}' present on one side only (or duplicated)")
+            theirs = right[key]
+            if is_reference(mine) != is_reference(theirs) or (
+                type(mine) is not type(theirs) and not is_reference(mine)
+            ):
+                raise Difference(context.path, f"Kwargs value type mismatch for key '{key}'")
+            if not is_reference(mine):
+                if not same_value(mine, theirs):
+                    raise Difference(context.path, f"Kwargs value mismatch for key '{key}'")
+                continue
+            mine = mine if type(mine) is tuple else (mine,)
+            theirs = theirs if type(theirs) is tuple else (theirs,)
+            if len(mine) != len(theirs):
+                raise Difference(context.path, f"Kwargs value mismatch for key '{key}'")
+            steps += [self._pair(a, b, context) for a, b in zip(mine, theirs, strict=True)]
+        return steps
+
+    # -- variables
+    # -------------------------------------------------------------------------------------------------
+
+    def _vars(self, left: Any, right: Any, context: _Context) -> Iterable[_Step]:
+        is_new = left not in self.left_to_right and right not in self.right_to_left
+        if not self._var_ok(left, right, context.auto, context.strong, None, []):
+            raise Difference(context.path, self._var_reason(left, right, context.auto), (left, right))
+        if context.role == "window_buffer":
+            return
+        if is_new:
+            types = replace(context, auto=True, strong=True)
+            yield self._pair(left.type, right.type, types if context.role == "loop_var" else types.in_type())
+        for name in ("initValue", "base_", "byte_offset_", "slot_index_", "base", "size"):
+            mine = getattr(left, name, None)
+            if isinstance(mine, Expr):
+                yield self._pair(mine, getattr(right, name), context.at(name))
 
     def _var_reason(self, left: Any, right: Any, auto: bool) -> str:
         if isinstance(left, MemRef):
-            for field, name in (("size_", "size"), ("is_pinned_", "is_pinned"), ("slot_count_", "slot_count")):
+            for field, name in (
+                ("size_", "size"),
+                ("is_pinned_", "is_pinned"),
+                ("slot_count_", "slot_count"),
+            ):
                 mine, theirs = getattr(left, field), getattr(right, field)
                 if mine != theirs:
                     return f"MemRef {name} mismatch ({_shown(mine)} != {_shown(theirs)})"
@@ -126,7 +248,8 @@ class _Walk(Comparison):
         return self._mapping_reason(left, right, auto)
 
     def _mapping_reason(self, left: Any, right: Any, auto: bool) -> str:
-        partner, source = self.left_to_right.get(left), self.right_to_left.get(right)
+        partner = self.left_to_right.get(left) if isinstance(left, Var) else None
+        source = self.right_to_left.get(right) if isinstance(right, Var) else None
         if partner is None and source is None:
             return "Variable pointer mismatch (without auto-mapping)"
         if not auto:
@@ -142,108 +265,63 @@ class _Walk(Comparison):
             f"'{source.name_hint}', cannot map from '{left.name_hint}')"
         )
 
-    def _compare_fields(self, left: Any, right: Any, auto: bool, strong: bool, path: str) -> list[_Pair]:
-        if isinstance(left, Program):
-            return self._compare_programs(left, right, auto, strong, path)
-        pairs: list[_Pair] = []
+    # -- types
+    # -----------------------------------------------------------------------------------------------------
+
+    def _types(self, left: Type, right: Type, context: _Context) -> Iterable[_Step]:
+        owner = type(left).__name__
         for field in left.FIELDS:
-            if field.role == "ignored":
+            mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
+            if field.role == IGNORED:
                 continue
-            mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
-            here = path if isinstance(left, SeqStmts) else _dot(path, field.name)
-            inner = True if field.role == "def" else auto
-            if field.kind in ("value", "values", "op"):
-                pairs.append((_Leaf(left, field.name, mine), _Leaf(right, field.name, theirs), inner, strong, here, ""))
-            elif field.kind == "attrs":
-                pairs += self._compare_attrs(mine, theirs, inner, strong, here)
-            elif field.kind in ("nodes", "iter_args", "types"):
-                pairs.append((_Size(mine, field.kind), _Size(theirs, field.kind), inner, strong, here, ""))
-                pairs += [
-                    (a, b, inner, strong or field.kind == "types", here if field.kind == "types" else f"{here}[{i}]", "")
-                    for i, (a, b) in enumerate(zip(mine, theirs, strict=False))
-                ]
-            elif field.kind == "opt_node" and (mine is None) != (theirs is None):
-                raise_now = Difference(here, "Optional field presence mismatch", (mine, theirs))
-                pairs.append((_Raise(raise_now), _Raise(raise_now), inner, strong, here, ""))
-            else:
-                kind = field.name if field.name == "loop_var" else ""
-                pairs.append((mine, theirs, inner, strong or field.kind == "type", here, kind))
-        return _resolve_leaves(pairs)
-
-    def _compare_programs(self, left: Any, right: Any, auto: bool, strong: bool, path: str) -> list[_Pair]:
-        names, others = list(left.functions_), list(right.functions_)
-        if len(names) != len(others):
-            raise Difference(path, f"Map size mismatch ({len(names)} items != {len(others)} items)")
-        for name, other in zip(names, others, strict=True):
-            if name != other:
-                raise Difference(path, f"Map key mismatch ('{name}' != '{other}')")
-        return [
-            (left.functions_[name], right.functions_[name], auto, strong, f"{path}['{name}']", "") for name in names
-        ]
-
-    def _compare_attrs(self, left: Any, right: Any, auto: bool, strong: bool, path: str) -> list[_Pair]:
-        pairs: list[_Pair] = []
-        reason = _attrs_reason(left, right)
-        if reason is not None:
-            pairs.append((_Raise(Difference(path, reason)), None, auto, strong, path, ""))
-            return pairs
-        for key, value in left.items():
-            if is_reference(value):
-                mine = value if type(value) is tuple else (value,)
-                theirs = right[key] if type(right[key]) is tuple else (right[key],)
-                pairs += [(a, b, auto, strong, path, "") for a, b in zip(mine, theirs, strict=True)]
-        return pairs
-
-    def _compare_types(self, left: Type, right: Any, auto: bool, path: str, role: str) -> list[_Pair]:
-        if left.__class__ is not right.__class__:
-            raise Difference(path, f"Type name mismatch ({type(left).__name__} != {type(right).__name__})")
-        name = type(left).__name__
-        pairs: list[_Pair] = []
-        for field in left.FIELDS:
-            if field.role == "ignored":
+            if field.name == "dtype" and context.role == "loop_var" and same_int_dtype(mine, theirs):
                 continue
-            mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
-            if field.kind == "value":
-                if role == "loop_var" and field.name == "dtype" and same_int_dtype(mine, theirs):
-                    continue
-                if not same_value(mine, theirs):
-                    raise Difference(path, f"{name} {field.name} mismatch ({_shown(mine)} != {_shown(theirs)})")
-            elif field.kind == "view":
-                pairs += self._compare_views(name, field.name, mine, theirs, auto, path)
-            elif field.kind == "types":
-                if len(mine) != len(theirs):
-                    raise Difference(path, f"TupleType size mismatch ({len(mine)} != {len(theirs)})")
-                pairs += [(a, b, auto, True, path, "type") for a, b in zip(mine, theirs, strict=True)]
-            elif field.kind == "nodes":
-                if len(mine) != len(theirs):
-                    raise Difference(path, f"{name} shape rank mismatch ({len(mine)} != {len(theirs)})")
-                pairs += [(a, b, auto, True, path, "") for a, b in zip(mine, theirs, strict=True)]
+            if field.kind == VIEW and mine is not None and theirs is not None:
+                view = type(mine).__name__
+                for part in mine.FIELDS:
+                    values = getattr(mine, part.stored), getattr(theirs, part.stored)
+                    yield from self._type_part(view, part, *values, context)
             else:
-                if (mine is None) != (theirs is None):
-                    raise Difference(path, f"{name} {field.name} presence mismatch")
-                pairs.append((mine, theirs, auto, True, path, field.name))
-        return pairs
+                yield from self._type_part(owner, field, mine, theirs, context)
 
-    def _compare_views(
-        self, owner: str, name: str, left: Any, right: Any, auto: bool, path: str
-    ) -> list[_Pair]:
-        if (left is None) != (right is None):
-            raise Difference(path, f"{owner} {name} presence mismatch")
-        if left is None:
-            return []
-        view = type(left).__name__
-        pairs: list[_Pair] = []
-        for field in left.FIELDS:
-            mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
-            if field.kind == "nodes":
-                if len(mine) != len(theirs):
-                    raise Difference(path, f"{view} {field.name} rank mismatch ({len(mine)} != {len(theirs)})")
-                pairs += [(a, b, auto, True, path, "") for a, b in zip(mine, theirs, strict=True)]
-            elif field.kind == "opt_node":
-                if (mine is None) != (theirs is None):
-                    raise Difference(path, f"{view} {field.name} presence mismatch")
-                if mine is not None:
-                    pairs.append((mine, theirs, auto, True, path, ""))
-            elif not same_value(mine, theirs):
-                raise Difference(path, f"{view} {field.name} mismatch ({_shown(mine)} != {_shown(theirs)})")
-        return pairs
+    def _type_part(
+        self, owner: str, field: Field, mine: Any, theirs: Any, context: _Context
+    ) -> Iterable[_Step]:
+        path, inside = context.path, context.in_type()
+        if field.kind in (NODES, TYPES):
+            what = f"{owner} {field.name} rank" if field.kind == NODES else "TupleType size"
+            yield lambda: self._sizes(what + " mismatch ({} != {})", mine, theirs, path)
+            yield from (self._pair(a, b, inside) for a, b in zip(mine, theirs, strict=False))
+        elif field.kind == VALUE:
+            if not same_value(mine, theirs):
+                reason = f"{owner} {field.name} mismatch ({_shown(mine)} != {_shown(theirs)})"
+                yield lambda: _differ(path, reason)
+        elif (mine is None) != (theirs is None):
+            yield lambda: _differ(path, f"{owner} {field.name} presence mismatch")
+        elif mine is not None:
+            yield self._pair(mine, theirs, replace(inside, role=field.name))
+
+
+def _differ(path: str, reason: str, sides: tuple[Any, Any] | None = None) -> NoReturn:
+    raise Difference(path, reason, sides)
+
+
+def _value_reason(field: Field, mine: Any, theirs: Any) -> str:
+    if field.kind == VALUES and len(mine) == len(theirs):
+        mine, theirs = next((a, b) for a, b in zip(mine, theirs, strict=True) if not same_value(a, b))
+    elif field.kind == VALUES:
+        return f"Vector size mismatch ({len(mine)} items != {len(theirs)} items)"
+    if (mine is None) != (theirs is None):
+        return f"{field.name.capitalize()} optional presence mismatch"
+    for kind, name in ((bool, "Bool"), (int, "int64_t"), (float, "double"), (str, "String")):
+        if isinstance(mine, kind) and not isinstance(mine, enum.Enum):
+            return f"{name} value mismatch ({_shown(mine)} != {_shown(theirs)})"
+    return f"{type(mine).__name__} mismatch ({_shown(mine)} != {_shown(theirs)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return value.name if isinstance(value, enum.Enum) else str(value)

@@ -1,12 +1,14 @@
 """Structural equality.
 
-The comparison runs on an explicit stack of pairs, in field order: definitions met earlier decide how later uses match.
-While a definition field is compared, variables are mapped; elsewhere they are looked up.
+The comparison runs on an explicit stack of pairs, in field order: definitions met earlier decide how later
+uses match. While a definition field is compared, variables are mapped; elsewhere they are looked up.
 
-Two rules concern objects that occur on both sides. A shared statement, function or variable-free expression is equal
-at once. A shared variable is equal unless it is already the partner of another one; in a *strong* context (inside a
-type, or with auto-mapping requested) it is recorded as its own partner. Without that, kernels over `[N, M]` and
-`[M, M]` with shared symbols would compare equal.
+Two rules concern objects that occur on both sides. A shared statement, function or variable-free expression
+is equal at once. A shared variable is equal unless it is already the partner of another one; in a *strong*
+context
+(inside a type, or with auto-mapping requested) it is recorded as its own partner. Without that, kernels over
+`[N, M]`
+and `[M, M]` with shared symbols would compare equal.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from pypto.ir.types import ScalarType, Type
 def structural_equal(lhs: IRNode | Type, rhs: IRNode | Type, enable_auto_mapping: bool = False) -> bool:
     """Whether two nodes or two types mean the same.
 
-    With `enable_auto_mapping` free variables may be renamed, too. Raises `TypeError` unless both are nodes or both
-    are types.
+    With `enable_auto_mapping` free variables may be renamed, too. Raises `TypeError` unless both are nodes
+    or both are types.
     """
     check_comparable(lhs, rhs)
     return Comparison(enable_auto_mapping).equal(lhs, rhs)
@@ -79,7 +81,8 @@ class Comparison:
                 return False
         return True
 
-    # -- variables -------------------------------------------------------------------------------------------------
+    # -- variables
+    # -------------------------------------------------------------------------------------------------
 
     def _var_ok(self, left: Any, right: Any, auto: bool, strong: bool, mark: Any, pending: list[Any]) -> bool:
         partner = self.left_to_right.get(left)
@@ -109,7 +112,11 @@ class Comparison:
         if isinstance(left, IterArg):
             pending.append((left.initValue, right.initValue, auto, strong, None))
         elif isinstance(left, MemRef):
-            if (left.size_, left.is_pinned_, left.slot_count_) != (right.size_, right.is_pinned_, right.slot_count_):
+            if (left.size_, left.is_pinned_, left.slot_count_) != (
+                right.size_,
+                right.is_pinned_,
+                right.slot_count_,
+            ):
                 return False
             if (left.slot_index_ is None) != (right.slot_index_ is None):
                 return False
@@ -133,7 +140,8 @@ class Comparison:
         if strong:
             self.strong_pairs.add(left)
 
-    # -- objects on both sides -------------------------------------------------------------------------------------
+    # -- objects on both sides
+    # -------------------------------------------------------------------------------------
 
     def _shared_ok(self, shared: Any, strong: bool) -> bool:
         if shared is None or isinstance(shared, (Stmt, Function)):
@@ -176,7 +184,7 @@ def type_vars(type: Type) -> tuple[Var, ...]:
         return found
 
 
-_set_vars_cache = Type.vars_cache.__set__  # type: ignore[attr-defined]
+_set_vars_cache = Type.__dict__["vars_cache"].__set__
 
 
 def _compared_vars(root: Any) -> list[Var]:
@@ -214,13 +222,20 @@ def _compared_children(node: Any) -> Sequence[Any]:
 
 
 def _lenient_types(left: Type, right: Type) -> bool:
-    return isinstance(left, ScalarType) and isinstance(right, ScalarType) and same_int_dtype(left.dtype, right.dtype)
+    return (
+        isinstance(left, ScalarType)
+        and isinstance(right, ScalarType)
+        and same_int_dtype(left.dtype, right.dtype)
+    )
 
 
-# -- one step per class: compare plain fields at once, push the rest in reverse order ---------------------------------
+# -- one step per class: compare plain fields at once, push the rest in reverse order
+# ---------------------------------
 
 
-def _attrs_ok(left: dict[str, Any], right: dict[str, Any], auto: bool, strong: bool, pending: list[Any]) -> bool:
+def _attrs_ok(
+    left: dict[str, Any], right: dict[str, Any], auto: bool, strong: bool, pending: list[Any]
+) -> bool:
     if left is right and not left:
         return True
     if len(left) != len(right):
@@ -295,8 +310,11 @@ def _make_step(cls: type[Any]) -> Any:
             )
     lines = ["def step(l, r, auto, strong, pending, state):", *checks, *reversed(pushes), "return True"]
     namespace = {
-        "same_value": same_value, "attrs_ok": _attrs_ok, "lenient": _LENIENT_VAR, "identity_only": _IDENTITY_ONLY,
-    }  # fmt: skip
+        "same_value": same_value,
+        "attrs_ok": _attrs_ok,
+        "lenient": _LENIENT_VAR,
+        "identity_only": _IDENTITY_ONLY,
+    }
     exec("\n    ".join(lines), namespace)
     return namespace["step"]
 

@@ -1,8 +1,8 @@
 """Structural hash: equal structures hash alike, in both modes.
 
-Independent of object addresses and of Python's string salt, so a variable-free node hashes the same in every process.
-With auto-mapping off, a free variable contributes its creation number; a variable under a definition contributes the
-order in which it was met.
+Independent of object addresses and of Python's string salt, so a variable-free node hashes the same in every
+process. With auto-mapping off, a free variable contributes its creation number; a variable under a definition
+contributes the order in which it was met.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ def same_value(left: Any, right: Any) -> bool:
 
 
 def same_int_dtype(left: DataType, right: DataType) -> bool:
-    """Whether two dtypes are equal where INT64 and INDEX count as one: integer constants and loop variables."""
+    """Whether two dtypes are equal where INT64 and INDEX count as one: integer constants and loop
+    variables."""
     return left is right or (left in _WIDE_INTS and right in _WIDE_INTS)
 
 
@@ -42,4 +43,6 @@ def lenient_dtype(dtype: DataType) -> DataType:
 
 def is_reference(value: Any) -> bool:
     """Whether an attribute value refers to expressions or variables."""
-    return isinstance(value, IRNode) or (type(value) is tuple and bool(value) and isinstance(value[0], IRNode))
+    return isinstance(value, IRNode) or (
+        type(value) is tuple and bool(value) and isinstance(value[0], IRNode)
+    )
