@@ -25,6 +25,9 @@ from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
 from pypto.passes.flatten_call_expr import flatten_call_expr
 from pypto.passes.inline_functions import inline_functions
 from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
+from pypto.passes.outline_cluster_scopes import outline_cluster_scopes
+from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
+from pypto.passes.outline_incore_scopes import outline_incore_scopes
 from pypto.passes.properties import (
     IRProperty,
     IRPropertySet,
@@ -35,6 +38,9 @@ from pypto.passes.properties import (
 from pypto.passes.unroll_loops import unroll_loops
 
 __all__ = [
+    "outline_incore_scopes",
+    "outline_hierarchy_scopes",
+    "outline_cluster_scopes",
     "Pass",
     "PassProperties",
     "create_function_pass",

@@ -1,10 +1,12 @@
 """The function that a scope becomes.
 
-`build_function` turns a scope body, in which nested scopes have been outlined already, into a closed function: captured
-variables become parameters, results get variables of their own, and the body ends in a return.
+`build_function` turns a scope body, in which nested scopes have been outlined already, into a closed
+function: captured variables become parameters, results get variables of their own, and the body ends in a
+return.
 
-The return is *param-explicit*: a result that is a parameter's storage (a store target, or a tensor that lineage traces
-to a parameter) is returned as that very parameter. Callers then match results to arguments by identity.
+The return is *param-explicit*: a result that is a parameter's storage (a store target, or a tensor that
+lineage traces to a parameter) is returned as that very parameter. Callers then match results to arguments
+by identity.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def build_function(
 def _bind_boundary(
     captures: Captures, outputs: Outputs, span: ir.Span
 ) -> tuple[Substitution, tuple[ir.Var, ...], tuple[ir.Var, ...]]:
-    """Return the renaming of the body, the parameters, and the variables of the results (a parameter for a target).
+    """Return the renaming of the body, the parameters, and the variables of the results (a parameter for a
+    target).
 
     Scalars come first, because the types of everything else may mention them.
     """
@@ -97,8 +100,8 @@ def _returned_values(
 def name_store_results(body: ir.Stmt, targets: tuple[ir.Var, ...], variables: VariableNames) -> ir.Stmt:
     """Give every store into a target a result of its own, as SSA form asks for.
 
-    `store(.., T)` and `T = store(.., T)` become `R = store(.., T)`; `v = store(.., T)` keeps its name and is followed by
-    `R = v`.
+    `store(.., T)` and `T = store(.., T)` become `R = store(.., T)`; `v = store(.., T)` keeps its name and
+    is followed by `R = v`.
     """
     if not targets:
         return body
@@ -106,7 +109,9 @@ def name_store_results(body: ir.Stmt, targets: tuple[ir.Var, ...], variables: Va
 
     def result_of(target: ir.Var, span: ir.Span) -> ir.Var:
         previous = declared.get(target)
-        name = variables.store_result(target.name_hint) if previous is None else variables.next_version(previous)
+        name = (
+            variables.store_result(target.name_hint) if previous is None else variables.next_version(previous)
+        )
         declared.setdefault(target, name)
         return ir.Var(name, target.type, span)
 

@@ -1,7 +1,7 @@
 """What a scope body reads from outside: the parameters of the function that it becomes.
 
-The order of first reads is the order of the parameters, so it is part of the result. A variable that occurs only inside
-a type is not read: the outlined function's types keep naming the caller's symbol.
+The order of first reads is the order of the parameters, so it is part of the result. A variable that occurs
+only inside a type is not read: the outlined function's types keep naming the caller's symbol.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ def find_captures(body: ir.Stmt) -> Captures:
 class _FirstReads:
     """Walks statements in execution order and notes each read of a variable that is not defined yet."""
 
-    __slots__ = ("captured", "_defined", "_trail")
+    __slots__ = ("_defined", "_trail", "captured")
 
     def __init__(self) -> None:
         self.captured: dict[ir.Var, int] = {}
         self._defined: set[ir.Var] = set()
-        self._trail: list[ir.Var] = []  # what `_defined` gained, in order: a branch is undone by its end of the trail
+        self._trail: list[
+            ir.Var
+        ] = []  # what `_defined` gained, in order: a branch is undone by its end of the trail
 
     def visit(self, stmt: ir.Stmt) -> None:
         match stmt:

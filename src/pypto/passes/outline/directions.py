@@ -1,8 +1,9 @@
 """How a scope uses each captured variable: the parameter directions of the function that it becomes.
 
-Out says that the old content is not read, InOut that it is, In everything else, also a tensor that is written in a
-way that only later passes understand (through a loop's carried value, `tensor.write`, an inner submit). Out does not
-say that all of the tensor is overwritten: each block of an SPMD launch writes its slice.
+Out says that the old content is not read, InOut that it is, In everything else, also a tensor that is
+written in a way that only later passes understand (through a loop's carried value, `tensor.write`, an inner
+submit). Out does not say that all of the tensor is overwritten: each block of an SPMD launch writes its
+slice.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ __all__ = ["find_directions"]
 _In, _Out, _InOut = ir.ParamDirection.In, ir.ParamDirection.Out, ir.ParamDirection.InOut
 
 _DESTINATION = {"tile.store": 2, "tensor.assemble": 0}
-_NAMING_ATTRS = frozenset({"dump_vars", "arg_direction_overrides_vars"})  # they name a tensor without reading it
+_NAMING_ATTRS = frozenset(
+    {"dump_vars", "arg_direction_overrides_vars"}
+)  # they name a tensor without reading it
 
 
 def find_directions(
@@ -27,8 +30,8 @@ def find_directions(
 ) -> tuple[ir.ParamDirection, ...]:
     """Return one direction per captured variable, read off the scope body before nested scopes are outlined.
 
-    `store_targets` are the captured tensors that leave as store targets. `callees` are the functions whose declared
-    directions count; a call to another function says nothing.
+    `store_targets` are the captured tensors that leave as store targets. `callees` are the functions whose
+    declared directions count; a call to another function says nothing.
     """
     usage = _Usage(captures)
     for stmt in walk_stmts(body):
@@ -107,7 +110,11 @@ class _Usage:
 
     def _note_call(self, call: ir.Call | ir.Submit) -> None:
         self.calls.append(call)
-        if call.op.name == "tensor.assemble" and type(call.args_[0]) is ir.Var and call.args_[0] in self._captures:
+        if (
+            call.op.name == "tensor.assemble"
+            and type(call.args_[0]) is ir.Var
+            and call.args_[0] in self._captures
+        ):
             self.assembled[call.args_[0]] = None
 
     def _origin(self, expr: ir.Expr) -> ir.Var | None:

@@ -1,12 +1,13 @@
 """Which values are still needed after a scope.
 
-The question is asked once per scope, about each value that the scope defines. Collecting "everything used after" anew
-for each scope would cost the square of the function's length, so the function is indexed once: statements are
-numbered in source order, and every variable has the sorted list of the statements that mention it. "After a scope" is
-then a set of number ranges, one per enclosing statement list, and a question is a binary search in each.
+The question is asked once per scope, about each value that the scope defines. Collecting "everything used
+after" anew for each scope would cost the square of the function's length, so the function is indexed once:
+statements are numbered in source order, and every variable has the sorted list of the statements that
+mention it. "After a scope" is then a set of number ranges, one per enclosing statement list, and a question
+is a binary search in each.
 
-The ranges are exact: the other branch of an enclosing `if`, and the earlier part of an enclosing loop, are not after
-the scope.
+The ranges are exact: the other branch of an enclosing `if`, and the earlier part of an enclosing loop, are
+not after the scope.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ __all__ = ["Later", "UseIndex", "index_uses"]
 class UseIndex:
     """Where a function mentions its variables.
 
-    `mentions` maps a variable to the ascending numbers of the statements that use or define it. `ends` maps the id of a
-    statement to the number after its last inner statement. `busy` counts, per number, the statements before it that
-    mention any variable. `holders` are the ids of the statements inside which a target scope stands.
+    `mentions` maps a variable to the ascending numbers of the statements that use or define it. `ends` maps
+    the id of a statement to the number after its last inner statement. `busy` counts, per number, the
+    statements before it that mention any variable. `holders` are the ids of the statements inside which a
+    target scope stands.
     """
 
     mentions: dict[ir.Var, list[int]]
@@ -42,7 +44,9 @@ class UseIndex:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The part of a function that runs after some point: number ranges, and values that must survive anyway."""
+    """The part of a function that runs after some point: number ranges, and values that must survive
+    anyway.
+    """
 
     index: UseIndex
     ranges: tuple[tuple[int, int], ...]
@@ -54,13 +58,17 @@ class Later:
             return True
         numbers = self.index.mentions.get(var, ())
         return any(
-            bisect_left(numbers, stop) > bisect_left(numbers, start) for start, stop in self.ranges if start < stop
+            bisect_left(numbers, stop) > bisect_left(numbers, start)
+            for start, stop in self.ranges
+            if start < stop
         )
 
     def is_empty(self) -> bool:
         """Whether nothing at all is known to be needed later."""
         busy = self.index.busy
-        return not self.required and all(busy[start] == busy[stop] for start, stop in self.ranges if start < stop)
+        return not self.required and all(
+            busy[start] == busy[stop] for start, stop in self.ranges if start < stop
+        )
 
     def then(self, start: int, stop: int) -> Later:
         """This, preceded by the statements numbered from `start` up to `stop`."""
@@ -75,7 +83,7 @@ def index_uses(body: ir.Stmt, target: type[ir.ScopeStmt]) -> UseIndex:
 
 
 class _Indexer:
-    __slots__ = ("busy", "ends", "holders", "mentions", "_extent_vars", "_target")
+    __slots__ = ("_extent_vars", "_target", "busy", "ends", "holders", "mentions")
 
     def __init__(self, target: type[ir.ScopeStmt]) -> None:
         self.mentions: dict[ir.Var, list[int]] = {}
@@ -112,7 +120,9 @@ class _Indexer:
             numbers.append(number)
 
     def _vars_of_type(self, var: ir.Var) -> tuple[ir.Var, ...]:
-        """The variables in the extents of `var`: a value computed in a scope must leave it with what it shapes."""
+        """The variables in the extents of `var`: a value computed in a scope must leave it with what it
+        shapes.
+        """
         found = self._extent_vars.get(var)
         if found is None:
             static = is_static_type(var.type)

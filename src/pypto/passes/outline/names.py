@@ -1,11 +1,11 @@
 """Names that outlining gives: to functions across the program, to variables within one function.
 
-A function name is part of the meaning of a program, so who gets a contested name is fixed: functions are processed
-in name order, a name is never given twice, and the rules of `ScopeNames.take` decide the rest. A variable name is
-a hint for people; `VariableNames` only keeps hints apart.
+A function name is part of the meaning of a program, so who gets a contested name is fixed: functions are
+processed in name order, a name is never given twice, and the rules of `ScopeNames.take` decide the rest. A
+variable name is a hint for people; `VariableNames` only keeps hints apart.
 
-Both remember where their last search for a free number ended, so that a thousand scopes with one hint cost a thousand
-steps, not half a million.
+Both remember where their last search for a free number ended, so that a thousand scopes with one hint cost
+a thousand steps, not half a million.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["ScopeNames", "VariableNames"]
 class ScopeNames:
     """Names of outlined functions, while the scopes of one function are outlined.
 
-    `reserved` holds every function name of the program and grows with each outlined function; it is shared by all
-    functions of a run. `local` holds what would confuse a reader of this function: the names of its variables, and the
-    names already given to its scopes.
+    `reserved` holds every function name of the program and grows with each outlined function; it is shared
+    by all functions of a run. `local` holds what would confuse a reader of this function: the names of its
+    variables, and the names already given to its scopes.
     """
 
     reserved: set[str]
@@ -64,7 +64,7 @@ class ScopeNames:
 
 
 class VariableNames:
-    """Names of variables known in one function, or in a scope of it that is becoming a function of its own."""
+    """Names of variables known in one function, or in a scope of it that is becoming a function."""
 
     __slots__ = ("_known", "_next", "_outer")
 
@@ -78,10 +78,15 @@ class VariableNames:
         return VariableNames(set(), self)
 
     def next_version(self, name: str) -> str:
-        """Return `name` with the smallest larger version that is unused: `buf__ssa_v1` for `buf__ssa_v0` or `buf`."""
+        """Return `name` with the smallest larger version that is unused.
+
+        `buf__ssa_v1` for `buf__ssa_v0`, `buf__ssa_v0` for `buf`.
+        """
         parsed = parse_name(name)
         version = self._first_candidate(parsed)
-        while self._is_known(fresh := auto_name(parsed.base, parsed.role or "ssa", version, parsed.qualifier)):
+        while self._is_known(
+            fresh := auto_name(parsed.base, parsed.role or "ssa", version, parsed.qualifier)
+        ):
             version += 1
         self._next[parsed] = version + 1
         self._known.add(fresh)

@@ -1,10 +1,11 @@
 """What leaves a scope: the results of the function that it becomes.
 
-Two kinds. A *regular* output is a value that the scope defines and that is needed later. A *store target* is a tensor
-from outside into which the scope stores: it leaves in its new state whether or not anybody reads it, because the next
-scope that touches the tensor must come after this one.
+Two kinds. A *regular* output is a value that the scope defines and that is needed later. A *store target*
+is a tensor from outside into which the scope stores: it leaves in its new state whether or not anybody
+reads it, because the next scope that touches the tensor must come after this one.
 
-The result of a store to a store target is not a third kind: it is another name for the target's new state, an *alias*.
+The result of a store to a store target is not a third kind: it is another name for the target's new state,
+an *alias*.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _STORE, _STORE_DESTINATION = "tile.store", 2
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A statement that stores into the captured tensor `target`; `result` is the variable it binds, if any."""
+    """A statement that stores into the captured tensor `target`; `result` is what it binds, if anything."""
 
     stmt: ir.Stmt
     target: ir.Var
@@ -34,7 +35,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Results in order: `regular` values in definition order, then `targets`, the tensor first stored to last.
+    """Results in order: `regular` values in definition order, then `targets`, the tensor first stored to
+    last.
 
     `aliases` maps the result of a store to the target whose new state it names.
     """
@@ -111,7 +113,7 @@ def _definitions(stmt: ir.Stmt) -> list[ir.Var]:
 
 
 def _top_level_tensors(body: ir.Stmt) -> Iterator[ir.Var]:
-    """The tensors that are in scope at the end of the body: not those of loop bodies and branches, nor tiles."""
+    """The tensors that are in scope at the end of the body: none of loop bodies or branches."""
     pending = [body]
     while pending:
         stmt = pending.pop()
