@@ -17,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from pypto.core.dtype import DataType
+from pypto.core.dtype import DataType, dtype_from_code
 from pypto.core.errors import InternalError
 from pypto.core.span import Span
 from pypto.ir.enums import (
@@ -30,6 +30,7 @@ from pypto.ir.enums import (
 )
 from pypto.ir.expr import Call, Expr, Op
 from pypto.ir.meaning import Meaning, Opaque
+from pypto.ir.node import expect_all
 from pypto.ir.types import (
     ArrayType,
     DistributedTensorType,
@@ -213,6 +214,7 @@ class OpDef:
     no_duplicate: bool
     internal: bool
     op: Op
+    accepts: tuple[tuple[tuple[type, ...], bool], ...]
     min_args: int
     max_args: int
 
@@ -227,22 +229,12 @@ class OpDef:
         return declared.of(kwargs) if isinstance(declared, EffectWhen) else declared
 
 
-class _RegisteredOp(Op):
-    """The shared Op object of a registered operator; it answers for the keyword schema."""
-
-    __slots__ = ("_schema",)
-    _schema: Mapping[str, type]
-
-    def has_attr(self, key: str) -> bool:
-        return key in self._schema
-
-    def get_attr_keys(self) -> list[str]:
-        return list(self._schema)
-
-
 _REGISTRY: dict[str, OpDef] = {}
 _UNLIMITED = 1 << 30
 _NO_EFFECTS: Mapping[int, Effect] = {}
+_NO_KWARGS: dict[str, Any] = {}
+_NO_ATTRS: dict[str, Any] = {}
+_INT32 = range(-(1 << 31), 1 << 31)
 _UNDECLARED = Opaque("it has no declared meaning")
 _CATEGORIES = {"tensor": "TensorOp", "tile": "TileOp", "array": "ArrayOp", "system": "SystemOp"}
 _ALL = tuple(range(8))
@@ -281,8 +273,6 @@ def register(
         raise InternalError(f"Operator '{name}' has a write channel but writes nothing")
     params = parse_signature(signature)
     schema = parse_schema(kwargs)
-    op = _RegisteredOp(name)
-    object.__setattr__(op, "_schema", schema)
     variadic = bool(params) and params[-1].variadic
     definition = OpDef(
         name=name,
@@ -302,7 +292,8 @@ def register(
         metadata_only=metadata_only,
         no_duplicate=no_duplicate,
         internal=internal,
-        op=op,
+        op=Op(name),
+        accepts=tuple((_OPERAND_KINDS[p.kind][0], p.kind == "plain") for p in params),
         min_args=sum(not p.optional and not p.variadic for p in params),
         max_args=_UNLIMITED if variadic else len(params),
     )
@@ -413,24 +404,28 @@ def create_op_call(op_name: str, args: Args, kwargs: Any = None, span: Span | No
     definition = _require(op_name)
     if definition.internal:
         raise ValueError(f"Operator '{op_name}' is internal-only; programs cannot call it")
-    return create_call(definition, args, kwargs or {}, Span.unknown() if span is None else span)
+    return create_call(
+        definition,
+        expect_all(args, Expr, "create_op_call args"),
+        _NO_KWARGS if kwargs is None else kwargs,
+        Span.unknown() if span is None else span,
+    )
 
 
 def create_call(definition: OpDef, args: Args, kwargs: Kwargs, span: Span) -> Call:
     """As :func:`create_op_call`, for code that already holds the declaration (builders, passes)."""
-    if kwargs:
-        kwargs = check_kwargs(definition, kwargs)
+    stored = check_kwargs(definition, kwargs) if kwargs else _NO_KWARGS
     try:
         _check_args(definition, args)
-        result = definition.deduce(args, kwargs)
+        result = definition.deduce(args, stored)
     except (ValueError, TypeError, InternalError) as error:
         if not span.is_valid():
             raise
         raise type(error)(f"{error} at {span}") from error
     spec = definition.memory_spec
     if spec is not None and spec.output is not None:
-        result = _complete_memory_space(spec.output, result, args, kwargs)
-    return Call(definition.op, args, kwargs, result, span)
+        result = _complete_memory_space(spec.output, result, args, stored)
+    return Call.make(result, definition.op, tuple(args), _NO_ATTRS, stored, span)
 
 
 def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
@@ -446,7 +441,7 @@ def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
         expected = schema.get(key)
         if expected is None:
             raise ValueError(f"Unknown kwarg '{key}' for operator '{definition.name}'")
-        if type(value) is expected:
+        if type(value) is expected and expected is not int:
             checked[key] = value
         else:
             checked[key] = _convert_kwarg(definition.name, key, value, expected)
@@ -455,16 +450,16 @@ def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
 
 def _convert_kwarg(op_name: str, key: str, value: Any, expected: type) -> Any:
     if expected is int and isinstance(value, int) and not isinstance(value, bool):
+        if value not in _INT32:
+            raise ValueError(f"The value {value} of kwarg '{key}' for operator '{op_name}' does not fit into 32 bits")
         return int(value)
     if expected is int and hasattr(value, "name") and isinstance(getattr(value, "value", None), int):
         return value.value  # plain enums such as SplitMode stand for their number
     if expected is float and isinstance(value, float):
         return float(value)
     if expected is DataType and isinstance(value, int) and not isinstance(value, bool):
-        dtype = _dtype_of_code(value)
-        if dtype is not None:
-            return dtype
-    elif isinstance(value, expected) and not isinstance(value, bool):
+        return dtype_from_code(value)
+    if isinstance(value, expected) and not isinstance(value, bool):
         return value
     raise TypeError(
         f"Kwarg '{key}' for operator '{op_name}' has incompatible type: "
@@ -472,24 +467,16 @@ def _convert_kwarg(op_name: str, key: str, value: Any, expected: type) -> Any:
     )
 
 
-@cache
-def _dtype_of_code(code: int) -> DataType | None:
-    for value in vars(DataType).values():
-        if isinstance(value, DataType) and value.code() == code:
-            return value
-    return None
-
-
 def _check_args(definition: OpDef, args: Args) -> None:
     count = len(args)
     if not definition.min_args <= count <= definition.max_args:
         raise ValueError(_arity_message(definition, count))
-    params = definition.params
-    for i in range(count):
-        operand = params[i] if i < len(params) else params[-1]
-        accepted, _ = _OPERAND_KINDS[operand.kind]
-        if not isinstance(args[i].type, accepted):
-            raise ValueError(_kind_message(definition, operand, i, args[i].type))
+    accepts = definition.accepts
+    if count > len(accepts):
+        accepts += accepts[-1:] * (count - len(accepts))
+    for arg, (accepted, plain) in zip(args, accepts):  # noqa: B905 - optional operands may be absent
+        if not isinstance(arg.type, accepted) or (plain and isinstance(arg.type, DistributedTensorType)):
+            raise ValueError(_kind_message(definition, next(i for i, a in enumerate(args) if a is arg), arg.type))
 
 
 def _arity_message(definition: OpDef, count: int) -> str:
@@ -504,7 +491,8 @@ def _arity_message(definition: OpDef, count: int) -> str:
     return f"The operator {definition.name} requires {wanted} {plural}, but got {count}"
 
 
-def _kind_message(definition: OpDef, operand: Operand, index: int, got: Type) -> str:
+def _kind_message(definition: OpDef, index: int, got: Type) -> str:
+    operand = definition.params[min(index, len(definition.params) - 1)]
     _, wanted = _OPERAND_KINDS[operand.kind]
     ordinal = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
     article = "an" if wanted[0] in "AEIOU" else "a"

@@ -1,0 +1,1 @@
+"""Operators: their declarations, and builders that make calls of them."""
