@@ -1,9 +1,9 @@
 // The task API that orchestration code is written against.
 //
-// Orchestration code runs on one thread, describes tasks, and submits them; the runtime orders them by the tensors they
-// name and runs them on worker threads. Everything here is plain data and inline code: the runtime itself is reached
-// through one table of functions that the loader binds, so that an orchestration compiles in milliseconds and needs no
-// library at link time.
+// Orchestration code runs on one thread, describes tasks, and submits them; the runtime orders them by the
+// tensors they name and runs them on worker threads. Everything here is plain data and inline code: the
+// runtime itself is reached through one table of functions that the loader binds, so that an orchestration
+// compiles in milliseconds and needs no library at link time.
 #pragma once
 
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 
 #define PYPTO_HIDDEN __attribute__((visibility("hidden")))
 
-// ---------------------------------------------------------------------------------------------------------- scalars
+// ---------------------------------------------------------------- scalars
 
 // Storage of element types that C++ lacks: their bits travel, arithmetic on them happens in kernels.
 struct half { uint16_t bits; };
@@ -62,7 +62,7 @@ constexpr uint32_t pypto_element_bytes(DataType dtype) {
     }
 }
 
-// --------------------------------------------------------------------------------------------------- tasks, kernels
+// ---------------------------------------------------------------- tasks, kernels
 
 struct PTO2TaskId {
     uint64_t raw;
@@ -91,7 +91,7 @@ struct PTO2OrchestrationConfig {
     int32_t expected_arg_count;
 };
 
-// ------------------------------------------------------------------------------------------------ the runtime's table
+// ---------------------------------------------------------------- the runtime's table
 
 struct ChipTensor;
 class TensorCreateInfo;
@@ -159,9 +159,10 @@ inline void rt_orchestration_done() { pypto_runtime_api->orchestration_done(); }
 inline int32_t rt_available_cluster_count() { return pypto_runtime_api->cluster_count(); }
 inline int32_t rt_available_aiv_count() { return pypto_runtime_api->aiv_count(); }
 
-// ----------------------------------------------------------------------------------------------------------- tensors
+// ---------------------------------------------------------------- tensors
 
-// A strided window on a buffer. Copies share the buffer; the first 72 bytes are what kernels see (PyptoTensorDescriptor).
+// A strided window on a buffer. Copies share the buffer; the first 72 bytes are what kernels see
+// (PyptoTensorDescriptor).
 struct ChipTensor {
     struct Buffer {
         uint64_t addr = 0;
@@ -413,7 +414,7 @@ private:
     alignas(8) unsigned char storage_[sizeof(ChipTensor) * PYPTO_MAX_TENSORS];
 };
 
-// -------------------------------------------------------------------------------------------------- task description
+// ---------------------------------------------------------------- task description
 
 // `operand` is read when the task is ready; the task runs only if `operand <op> target` holds.
 struct CoreTaskPredicate {
@@ -439,8 +440,8 @@ private:
     bool sync_start_ = false;
 };
 
-// The arguments of one task: tensors first, then scalars. It keeps references: what it is given must live until the
-// submit returns, which is why nothing binds to a temporary.
+// The arguments of one task: tensors first, then scalars. It keeps references: what it is given must live
+// until the submit returns, which is why nothing binds to a temporary.
 class CoreTaskArgs {
 public:
     CoreTaskArgs() {}
@@ -562,7 +563,7 @@ private:
     uint64_t scalars_[PYPTO_MAX_SCALARS];
 };
 
-// ------------------------------------------------------------------------------------------------------------- calls
+// ---------------------------------------------------------------- calls
 
 inline TaskOutputTensors rt_submit_task(const MixedKernels& kernels, const CoreTaskArgs& args) {
     TaskOutputTensors outputs;
@@ -629,7 +630,8 @@ public:
     ~PyptoScope() { rt_scope_end(); }
 };
 
-// PTO2_SCOPE() { ... } or PTO2_SCOPE(PTO2ScopeMode::MANUAL) { ... }; not a loop, so break and continue pass through.
+// PTO2_SCOPE() { ... } or PTO2_SCOPE(PTO2ScopeMode::MANUAL) { ... }; not a loop, so break and continue pass
+// through.
 #define PTO2_SCOPE(...) if (PyptoScope pypto_scope_guard{__VA_ARGS__}; true)
 
 // Waits for the tasks that write the element, then reads it.
@@ -647,7 +649,7 @@ inline void set_tensor_data(const ChipTensor& t, uint32_t ndims, const uint32_t*
     if (element != nullptr) __builtin_memcpy(element, &value, sizeof(T));
 }
 
-// --------------------------------------------------------------------------------------- arguments of the whole program
+// ---------------------------------------------------------------- arguments of the whole program
 
 class ChipTaskArgs {
 public:

@@ -1,9 +1,10 @@
 // Who writes and who reads which part of which memory.
 //
-// One record per memory space holds two lists of entries (region, task): producers and readers. A writer that covers an
-// entry and is ordered after it replaces it, so a chain of whole-buffer updates keeps one entry. Entries of finished
-// tasks mean nothing and are swept when a list has doubled since the last sweep, so the map stays proportional to the
-// tasks in flight, at constant amortised cost. Only the orchestrating thread touches it.
+// One record per memory space holds two lists of entries (region, task): producers and readers. A writer that
+// covers an entry and is ordered after it replaces it, so a chain of whole-buffer updates keeps one entry.
+// Entries of finished tasks mean nothing and are swept when a list has doubled since the last sweep, so the
+// map stays proportional to the tasks in flight, at constant amortised cost. Only the orchestrating thread
+// touches it.
 #pragma once
 
 #include <unordered_map>
@@ -25,7 +26,8 @@ struct Entry {
 
 class EntryList {
 public:
-    // Calls visit(entry, overlap) for live entries that overlap `region`; removes those for which it returns true.
+    // Calls visit(entry, overlap) for live entries that overlap `region`; removes those for which it returns
+    // true.
     template <class Visit>
     void visit_overlapping(const Region& region, Visit visit) {
         size_t kept = 0;

@@ -1,7 +1,8 @@
 // The worker threads of the process, shared by all runs.
 //
-// A worker attaches to a run that has more ready tasks than threads, works until the run is dry, spins for a moment and
-// detaches. Correctness never rests on a worker waking up: the thread that called the program runs its tasks as well.
+// A worker attaches to a run that has more ready tasks than threads, works until the run is dry, spins for a
+// moment and detaches. Correctness never rests on a worker waking up: the thread that called the program runs
+// its tasks as well.
 #pragma once
 
 #include <pthread.h>
@@ -23,8 +24,8 @@ class Run;
 
 class Engine {
 public:
-    // Made on first use, never destroyed: detached threads may outlive the library's static objects. A child of fork()
-    // has none of the threads and starts over.
+    // Made on first use, never destroyed: detached threads may outlive the library's static objects. A child
+    // of fork() has none of the threads and starts over.
     static Engine& instance() {
         Engine* engine = current_.load(std::memory_order_acquire);
         if (engine != nullptr) return *engine;

@@ -137,7 +137,8 @@ void Run::make_ready(Task* task) {
     engine_.wake_for(*this);
 }
 
-// Releases whoever waited for `task` and gives its slot back. Returns a successor for this thread to run next.
+// Releases whoever waited for `task` and gives its slot back. Returns a successor for this thread to run
+// next.
 Task* Run::finish(Task& task) {
     Edge* edge = task.successors.exchange(closed_list(), std::memory_order_acq_rel);
     release_holds(task);

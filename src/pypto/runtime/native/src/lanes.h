@@ -1,4 +1,5 @@
-// Threads that execute kernels: the per-thread state of a lane, and helper threads for lanes that must run together.
+// Threads that execute kernels: the per-thread state of a lane, and helper threads for lanes that must run
+// together.
 #pragma once
 
 #include <setjmp.h>
@@ -16,7 +17,8 @@
 
 namespace pypto {
 
-// What one thread needs to call kernels: the argument slots, the contexts they point to, and the kernel's arena.
+// What one thread needs to call kernels: the argument slots, the contexts they point to, and the kernel's
+// arena.
 class Lane {
 public:
     static Lane& of_this_thread() {

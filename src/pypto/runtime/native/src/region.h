@@ -1,8 +1,8 @@
 // Which bytes a tensor view touches, and how two views relate.
 //
-// A region is kept as a set of elements, whatever the order of its dims: unit dims are dropped and the others sorted by
-// stride, so a transposed view or one with extra unit dims compares like the plain one. The test is exact when both
-// regions are boxes of one row-major grid, and conservative (Partial) otherwise.
+// A region is kept as a set of elements, whatever the order of its dims: unit dims are dropped and the others
+// sorted by stride, so a transposed view or one with extra unit dims compares like the plain one. The test is
+// exact when both regions are boxes of one row-major grid, and conservative (Partial) otherwise.
 #pragma once
 
 #include "pto_orchestration_api.h"

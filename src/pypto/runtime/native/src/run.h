@@ -1,8 +1,9 @@
 // One execution of a program: the calling thread submits tasks, workers and the calling thread run them.
 //
-// Edges follow from the tensors that tasks name (`infer_edges`), so results equal a serial execution in program order:
-// read after write, write after write for INOUT, write after read. OUTPUT_EXISTING writers of one buffer are not ordered
-// among themselves: that is how iterations of a parallel loop write parts of one result.
+// Edges follow from the tensors that tasks name (`infer_edges`), so results equal a serial execution in
+// program order: read after write, write after write for INOUT, write after read. OUTPUT_EXISTING writers of
+// one buffer are not ordered among themselves: that is how iterations of a parallel loop write parts of one
+// result.
 #pragma once
 
 #include <cstdarg>

@@ -1,6 +1,7 @@
 // The C interface of the runtime, called from Python, and the table that orchestrations are bound to.
 //
-// One translation unit: the runtime is built on a user's machine on first use, and the standard headers dominate.
+// One translation unit: the runtime is built on a user's machine on first use, and the standard headers
+// dominate.
 #include "engine.cpp"
 #include "execute.cpp"
 #include "submit.cpp"
@@ -78,8 +79,8 @@ PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, 
     program->kernels[id] = std::move(kernel);
 }
 
-// Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0, or 1 with the message in
-// `error`.
+// Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0, or 1 with the
+// message in `error`.
 PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorDescriptor* layouts,
                                const uint64_t* addresses, int32_t tensor_count, const uint64_t* scalars,
                                int32_t scalar_count, const pypto::RunOptions* options, char* error,

@@ -177,8 +177,9 @@ void Run::look_up(Task& task, const ChipTensor& t, const Region& region, TensorA
     if (region.empty()) return;
     SpaceRecord& record = map_.record(t.space);
     bool tracing = options_.trace != nullptr;
-    // Only an INOUT replaces what it covers: later writers and readers are ordered after it, so they reach the replaced
-    // tasks through it. In a manual scope a later task of the scope is not ordered after this one.
+    // Only an INOUT replaces what it covers: later writers and readers are ordered after it, so they reach
+    // the replaced tasks through it. In a manual scope a later task of the scope is not ordered after this
+    // one.
     bool replaces = tag == TensorArgType::INOUT && task.manual_scope == 0 && !tracing;
     auto visit = [&](const Entry& entry, Overlap overlap) {
         bool stale = !tracing && entry.stale();
@@ -204,7 +205,8 @@ void Run::add_owner_edge(Task& task, const ChipTensor& t) {
     if (owner != nullptr) add_edge(task, owner, serial, true);
 }
 
-// True when `task` is ordered after the given use of the slot `from`, by an edge or because that task is done.
+// True when `task` is ordered after the given use of the slot `from`, by an edge or because that task is
+// done.
 bool Run::add_edge(Task& task, Task* from, uint64_t serial, bool inferred) {
     if (from == &task && serial == task.serial) return false;
     bool reused = from->serial != serial;

@@ -1,7 +1,7 @@
 // A task slot: what a kernel gets, who waits for it, and how far it is.
 //
-// Slots are recycled; `serial` tells one use of a slot from the next. Edges live in the slot of the task that waits, so
-// linking two tasks allocates nothing: an edge is only read while its owner is still waiting.
+// Slots are recycled; `serial` tells one use of a slot from the next. Edges live in the slot of the task that
+// waits, so linking two tasks allocates nothing: an edge is only read while its owner is still waiting.
 #pragma once
 
 #include <atomic>

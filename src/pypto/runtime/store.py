@@ -1,0 +1,251 @@
+"""The store of compiled binaries on disk: what has been compiled once on this machine is not compiled again.
+
+An entry is a file `objects/<kk>/<key>.so` with a record `<key>.json` that states its size and digest; the
+record is written last, so an entry without a valid record does not exist. Everything is written to this
+process's folder under `tmp/`, flushed, and renamed into place; a folder whose process is gone is removed by
+the next process that opens the store. One process makes an entry at a time (a lock file per key). What is
+read is verified against the record and made again when it does not match.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+_SCHEMA = 1
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StoreError(RuntimeError):
+    """The store cannot keep a binary: no space, no permission, or no folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One binary in the store."""
+
+    key: str
+    path: Path
+    size: int
+    label: str
+    created: float
+
+
+class Store:
+    """A folder of binaries keyed by content. Safe for many threads and processes at once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._objects = root / "objects"
+        self._scratch = root / "tmp" / _process_name(os.getpid())
+        self._owner = os.getpid()
+        self._verified: dict[str, Path] = {}
+        self._counter = 0
+        self._guard = threading.Lock()
+        with self._disk_errors():
+            self._objects.mkdir(parents=True, exist_ok=True)
+            self._remove_abandoned()
+
+    def get(self, key: str, label: str, build: Callable[[Path], None]) -> Path:
+        """The binary of `key`; when the store has none, `build(path)` makes it and it is kept.
+
+        `label` says what it is, for people. Raises what `build` raises, and `StoreError`.
+        """
+        known = self._verified.get(key)
+        if known is not None and known.exists():
+            return known
+        path, record = self._paths(key)
+        if not _is_valid(path, record):
+            with self._disk_errors():
+                path.parent.mkdir(exist_ok=True)
+                with FileLock(path.with_suffix(".lock")):
+                    if not _is_valid(path, record):
+                        self._make(path, record, label, build)
+        self._verified[key] = path
+        return path
+
+    def contains(self, key: str) -> bool:
+        """Whether the store holds a sound binary of `key`."""
+        path, record = self._paths(key)
+        if not _is_valid(path, record):
+            return False
+        self._verified[key] = path
+        return True
+
+    @contextmanager
+    def scratch_file(self, suffix: str) -> Iterator[Path]:
+        """A path for a temporary file; it outlives neither the block nor, by more than one run, the process."""
+        folder = self.scratch_dir()
+        with self._guard:
+            self._counter += 1
+            path = folder / f"{self._counter}{suffix}"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def scratch_dir(self) -> Path:
+        """This process's folder for temporaries, also for those of the compilers it starts."""
+        if os.getpid() != self._owner:  # after a fork
+            self._owner = os.getpid()
+            self._scratch = self.root / "tmp" / _process_name(self._owner)
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        return self._scratch
+
+    def close(self) -> None:
+        """Remove this process's temporaries."""
+        if os.getpid() == self._owner:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def entries(self) -> list[Entry]:
+        """What is in the store, oldest first."""
+        found = []
+        for record in self._objects.glob("*/*.json"):
+            content = _read_record(record)
+            if content is not None:
+                path = record.with_suffix(".so")
+                found.append(Entry(record.stem, path, content["size"], content["label"], content["created"]))
+        return sorted(found, key=lambda entry: entry.created)
+
+    def remove(self, key: str) -> None:
+        """Forget one binary. Programs that have loaded it keep it."""
+        path, record = self._paths(key)
+        self._verified.pop(key, None)
+        record.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+
+    def read_note(self, name: str) -> Any:
+        """The JSON value kept under `name`, or None. For facts that are costly to find."""
+        try:
+            return json.loads((self.root / f"{name}.json").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def write_note(self, name: str, value: Any) -> None:
+        """Keep a JSON value under `name`."""
+        with self._disk_errors(), self.scratch_file(".json") as temporary:
+            temporary.write_text(json.dumps(value, indent=1, sort_keys=True))
+            os.replace(temporary, self.root / f"{name}.json")
+
+    def _paths(self, key: str) -> tuple[Path, Path]:
+        folder = self._objects / key[:2]
+        return folder / f"{key}.so", folder / f"{key}.json"
+
+    def _make(self, path: Path, record: Path, label: str, build: Callable[[Path], None]) -> None:
+        record.unlink(missing_ok=True)
+        with self.scratch_file(".so") as binary, self.scratch_file(".json") as text:
+            build(binary)
+            _flush(binary)
+            content = {
+                "schema": _SCHEMA,
+                "size": binary.stat().st_size,
+                "sha256": _digest(binary),
+                "label": label,
+                "created": time.time(),
+            }
+            text.write_text(json.dumps(content, sort_keys=True))
+            _flush(text)
+            os.replace(binary, path)
+            os.replace(text, record)
+            _flush(path.parent)
+
+    def _remove_abandoned(self) -> None:
+        folder = self.root / "tmp"
+        if not folder.exists():
+            return
+        for item in folder.iterdir():
+            if not _is_alive(item.name):
+                shutil.rmtree(item, ignore_errors=True)
+
+    @contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                raise no_space(self.root) from error
+            raise StoreError(f"cannot use the binary store in {self.root}: {error}") from error
+
+
+def no_space(folder: Path) -> StoreError:
+    """The error for a disk that is full."""
+    return StoreError(
+        f"no space left for compiled code in {folder}. "
+        "Free some space there, or set PYPTO_CACHE_DIR to another disk"
+    )
+
+
+def _is_valid(path: Path, record: Path) -> bool:
+    content = _read_record(record)
+    if content is None:
+        return False
+    try:
+        return path.stat().st_size == content["size"] and _digest(path) == content["sha256"]
+    except OSError:
+        return False
+
+
+def _read_record(record: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(record.read_text())
+    except (OSError, ValueError):
+        return None
+    expected = {"schema": int, "size": int, "sha256": str, "label": str, "created": float}
+    if not isinstance(content, dict) or any(type(content.get(k)) is not t for k, t in expected.items()):
+        return None
+    return content if content["schema"] == _SCHEMA else None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _process_name(pid: int) -> str:
+    return f"{socket.gethostname()}_{pid}_{_start_of(pid)}"
+
+
+def _start_of(pid: int) -> str:
+    """When the process started, where the system tells; it makes a reused process id recognisable."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return "0"
+
+
+def _is_alive(name: str) -> bool:
+    """Whether the process that named its folder so still runs. Folders of other machines are left alone."""
+    try:
+        host, pid, start = name.rsplit("_", 2)
+        number = int(pid)
+    except ValueError:
+        return False
+    if host != socket.gethostname():
+        return True
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # someone else's, alive
+    return start in ("0", _start_of(number))
