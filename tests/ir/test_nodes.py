@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import pypto
+from pypto import ir
+
+from .nodes import S, assign, call, const, function, loop, seq, tensor, var
+
+
+def test_call_forms_and_their_defaults():
+    op, x = ir.Op("o"), var()
+    scalar = ir.ScalarType(ir.INT64)
+    for made in (
+        ir.Call(op, [x], S), ir.Call(op, [x], scalar, S), ir.Call(op, [x], {"k": 1}, S),
+        ir.Call(op, [x], {"k": 1}, scalar, S),
+    ):  # fmt: skip
+        assert made.attrs == {} and made.arg_directions == []
+    assert isinstance(ir.Call(op, [x], S).type, ir.UnknownType)
+    assert ir.Call(op, [x], {}, None, scalar, S).attrs == {}
+
+
+def test_call_fields_return_the_objects_given_and_fresh_lists():
+    x = var()
+    made = call("o", x)
+    assert made.args[0] is x
+    made.args.append(x)
+    assert len(made.args) == 1
+    with pytest.raises(AttributeError):
+        made.attrs = {}
+
+
+def test_attribute_values_are_converted_by_kind():
+    x = var()
+    kwargs = ir.Call(
+        ir.Op("o"), [], {"pipe": ir.PipeType.V, "d": ir.FP32, "f": True, "n": 3, "e": x}, S
+    ).kwargs
+    assert kwargs["pipe"] == 4 and type(kwargs["pipe"]) is int
+    assert kwargs["d"] is ir.FP32 and kwargs["f"] is True and kwargs["e"] is x
+    attrs = call("o", core_num=4, dump_vars=[x], arg_direction_overrides=[1]).attrs
+    assert isinstance(attrs["core_num"], ir.ConstInt) and attrs["core_num"].dtype is ir.INDEX
+    assert attrs["dump_vars"] == [x] or attrs["dump_vars"][0] is x
+    assert attrs["arg_direction_overrides"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("attrs", "error"),
+    [
+        ({"k": None}, TypeError), ({"k": ir.Level.CHIP}, TypeError), ({"k": {}}, TypeError), ({"k": 2**31}, ValueError),
+        ({"arg_direction_overrides": [True]}, TypeError), ({"arg_direction_overrides": [2**31]}, ValueError),
+        ({"manual_dep_edges": [1]}, TypeError), ({"k": [1]}, TypeError), ((("k", 1),), TypeError),
+    ],
+)  # fmt: skip
+def test_unsupported_attribute_values_name_the_key(attrs, error):
+    with pytest.raises(error):
+        ir.Call(ir.Op("o"), [], {}, attrs, ir.UnknownType(), S)
+
+
+def test_directions_must_match_the_arguments():
+    with pytest.raises(TypeError, match=r"attrs\['arg_directions'\] size \(1\) must match args size \(0\)"):
+        call("o", arg_directions=[ir.ArgDirection.Input])
+    with pytest.raises(ValueError, match="must match args length"):
+        ir.make_call(ir.Op("o"), [], directions=[ir.input])
+    assert ir.make_call(ir.Op("o"), [var()], directions=[ir.scalar_dir]).arg_directions == [ir.scalar_dir]
+
+
+def test_submit_checks_its_launch():
+    op = ir.Op("k")
+    with pytest.raises(ValueError, match="sync_start.*core_num"):
+        ir.Submit(op, [], [], ir.UnknownType(), S, sync_start=True)
+    with pytest.raises(TypeError):
+        ir.Submit(op, [], [], ir.UnknownType(), S, core_num=var(dtype=ir.FP32))
+    with pytest.raises(TypeError):
+        ir.Submit(op, [], [], ir.UnknownType(), S, core_num=4)
+    made = ir.Submit(op, [], [], {}, {}, ir.UnknownType(), S, const(4), True)
+    assert not isinstance(made, ir.Call) and made.sync_start and made.core_num.value == 4
+
+
+def test_tuple_projection_checks_type_and_bounds():
+    pair = ir.MakeTuple([var(), tensor(4)], S)
+    assert isinstance(ir.TupleGetItemExpr(pair, 1, S).type, ir.TensorType)
+    for source, index in ((var(), 0), (pair, -1), (pair, 2)):
+        with pytest.raises(ValueError):
+            ir.TupleGetItemExpr(source, index, S)
+
+
+def test_nodes_are_immutable_and_cannot_be_copied():
+    node = const(1)
+    with pytest.raises(AttributeError):
+        node.value = 2
+    with pytest.raises(AttributeError):
+        node.unknown = 2
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            copier(node)
+
+
+def test_comments_attach_to_single_statements_and_survive_rebuilding():
+    stmt = assign(var(), const(1))
+    assert ir.attach_leading_comments(stmt, ["why"]) is stmt
+    assert stmt.replace(value=const(2)).leading_comments == ["why"]
+    with pytest.raises(ValueError):
+        ir.attach_leading_comments(seq(), ["no"])
+    with pytest.raises(TypeError):
+        ir.attach_leading_comments(stmt, None)
+
+
+def test_sequences_keep_what_they_get_and_index_like_lists():
+    inner = seq(ir.BreakStmt(S))
+    outer = seq(inner, ir.ContinueStmt(S))
+    assert outer[0] is inner and isinstance(outer[-1], ir.ContinueStmt)
+    with pytest.raises(IndexError):
+        outer[2]
+    assert [type(s).__name__ for s in outer] == ["SeqStmts", "ContinueStmt"]
+
+
+def test_normal_form_splices_sequences_and_unwraps_a_single_statement():
+    one, two = ir.BreakStmt(S), ir.ContinueStmt(S)
+    assert ir.flatten_stmts([seq(seq(one))], S) is one
+    assert ir.flatten_stmts([seq(one, seq(two))], S).stmts == [one, two]
+    assert ir.flatten_stmts([], S).stmts == []
+
+
+def test_statement_constructors_require_their_parts():
+    with pytest.raises(TypeError):
+        ir.IfStmt(var(), seq())
+    with pytest.raises(TypeError):
+        ir.InCoreScopeStmt(span=S)
+    with pytest.raises(TypeError):
+        ir.ForStmt(var(), const(0), const(1), const(1), [var()], seq(), [], S)
+    assert ir.YieldStmt(S).value == [] and ir.ReturnStmt([var()], S).value
+
+
+def test_scopes():
+    body = seq()
+    assert isinstance(ir.SpmdScopeStmt(core_num=8, body=body, span=S).core_num, ir.ConstInt)
+    with pytest.raises(TypeError):
+        ir.SpmdScopeStmt(None, body=body, span=S)
+    with pytest.raises(pypto.InternalError):
+        ir.SplitAivScopeStmt(ir.SplitMode.NONE, 4, body=body, span=S)
+    scope = ir.RuntimeScopeStmt(True, "name", body, S)
+    assert scope.manual and scope.name_hint == "name" and scope.scope_kind is ir.ScopeKind.Runtime
+    assert scope.replace(attrs={"k": 1}).attrs == {"k": 1}
+
+
+def test_function_directions_and_derived_place():
+    x, out = tensor(4), tensor(4)
+    plain = function([x, (out, ir.ParamDirection.Out)])
+    assert plain.param_directions == [ir.ParamDirection.In, ir.ParamDirection.Out]
+    orch = function([x], type=ir.FunctionType.Orchestration)
+    assert (orch.level, orch.role) == (ir.Level.CHIP, ir.Role.Orchestrator)
+    kernel = orch.replace(func_type=ir.FunctionType.InCore)
+    assert (kernel.level, kernel.role) == (ir.Level.CHIP_DIE, ir.Role.SubWorker)
+    with pytest.raises(ValueError, match="'f' of type InCore has level CHIP_DIE"):
+        function([x], type=ir.FunctionType.InCore, level=ir.Level.HOST)
+    assert function([x], level=ir.Level.POD).level is ir.Level.CLUSTER_0
+    with pytest.raises(TypeError):
+        function([(x,)])
+
+
+@pytest.mark.parametrize(
+    ("attrs", "split"), [({}, None), ({"split": 0}, None), ({"split": 2}, ir.SplitMode.LEFT_RIGHT)]
+)
+def test_function_split(attrs, split):
+    assert function([], attrs=attrs).split is split
+
+
+def test_malformed_split_raises_on_reading():
+    with pytest.raises(ValueError):
+        function([], attrs={"split": 7}).split
+    with pytest.raises(TypeError):
+        function([], attrs={"split": "x"}).split
+
+
+def test_program_orders_functions_by_code_point_and_finds_them_by_name():
+    names = ["b", "a2", "Z", "a", "a10"]
+    program = ir.Program([function([], name=n) for n in names], "P", S)
+    assert [v.name for v in program.functions] == ["Z", "a", "a10", "a2", "b"]
+    assert program.get_global_var("a") is program.get_global_var("a")
+    assert program["nope"] is None and program.get_function("nope") is None
+    with pytest.raises(ValueError, match="'a'"):
+        ir.Program([function([], name="a"), function([], name="a")], "P", S)
+    with pytest.raises(pypto.InternalError):
+        ir.Program([function([], name="")], "P", S)
+
+
+def test_program_replacement_keeps_identity_and_global_vars():
+    f, g = function([], name="f"), function([], name="g")
+    program = ir.Program([f, g], "P", S)
+    assert program.replace(functions=[f, g]) is program
+    changed = program.replace(functions=[f, g.replace(attrs={"k": 1})])
+    assert changed.get_global_var("f") is program.get_global_var("f")
+
+
+def test_loops_read_back_attributes_of_every_kind():
+    x = var()
+    assert loop(seq(), attrs={"e": x + 1, "l": [x]}).attrs["l"][0] is x

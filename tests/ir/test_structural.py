@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+
+from pypto import ir
+
+from .nodes import S, assign, call, const, function, loop, seq, tensor, var
+
+
+def equal_both_ways(a, b, auto=False):
+    """Equality, checked to be symmetric and to imply equal hashes."""
+    verdict = ir.structural_equal(a, b, auto)
+    assert ir.structural_equal(b, a, auto) is verdict
+    if verdict:
+        assert ir.structural_hash(a, auto) == ir.structural_hash(b, auto)
+    return verdict
+
+
+def kernel(*shape, name="k", **options):
+    x = tensor(*shape)
+    y = ir.Var("y", x.type, S)
+    return function([x], assign(y, call("o", x, type=x.type)), ir.ReturnStmt([y], S), name=name, **options)
+
+
+def test_locals_and_names_do_not_matter_but_free_variables_do():
+    assert equal_both_ways(kernel(4), kernel(4, name="other"))
+    free = var()
+    assert not equal_both_ways(free + 1, var() + 1)
+    assert equal_both_ways(free + 1, free + 1)
+    assert equal_both_ways(free + 1, var() + 1, True)
+
+
+def test_consistent_renaming_is_equal_and_merging_two_symbols_is_not():
+    n, m = var("N"), var("M")
+    assert equal_both_ways(kernel(n, m), kernel(m, n))
+    assert not equal_both_ways(kernel(n, m), kernel(m, m))
+    assert not equal_both_ways(kernel(n, n), kernel(n, m))
+    x, y = var(), var()
+    assert not equal_both_ways(x + x, x + y, True)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (const(1), const(2)), (const(1), const(1, ir.INT32)), (ir.ConstBool(True, S), const(1, ir.BOOL)),
+        (ir.ConstFloat(0.0, ir.FP32, S), ir.ConstFloat(-0.0, ir.FP32, S)),
+        (call("a"), call("b")), (call("a", k=1), call("a", k=True)), (call("a", k=1), call("a", k=1.0)),
+        (call("a"), call("a", k=1)), (call("a", k="x"), call("a", j="x")),
+        (call("a"), call("a", type=ir.ScalarType(ir.INT64))), (seq(ir.BreakStmt(S)), ir.BreakStmt(S)),
+        (ir.Call(ir.Op("a"), [], S), ir.Submit(ir.Op("a"), [], [], ir.UnknownType(), S)),
+        (kernel(4), kernel(5)), (kernel(4), kernel(4, type=ir.FunctionType.InCore)),
+        (loop(seq()), loop(seq(), kind=ir.ForKind.Parallel)),
+        (ir.ClusterScopeStmt("a", seq(), S), ir.ClusterScopeStmt("b", seq(), S)),
+        (ir.ScalarType(ir.INT64), ir.ScalarType(ir.INDEX)),
+    ],
+)  # fmt: skip
+def test_differences_that_matter(left, right):
+    assert not equal_both_ways(left, right)
+    with pytest.raises(ValueError, match="Structural equality assertion failed"):
+        ir.assert_structural_equal(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (const(1, ir.INT64), const(1, ir.INDEX)),
+        (ir.ConstFloat(float("nan"), ir.FP32, S), ir.ConstFloat(float("nan"), ir.FP32, S)),
+        (call("a", i=1, j=2), call("a", j=2, i=1)),
+        (ir.Call(ir.Op("f"), [], S), ir.Call(ir.GlobalVar("f"), [], S)),
+        (loop(seq(), var("i", ir.INT64)), loop(seq(), var("j", ir.INDEX))),
+        (ir.TileType([4], ir.FP32, ir.MemRef("mem_vec_1", 0, 16)), ir.TileType([4], ir.FP32, None, None, ir.Mem.Vec)),
+    ],
+)  # fmt: skip
+def test_differences_that_do_not_matter(left, right):
+    assert equal_both_ways(left, right)
+    ir.assert_structural_equal(left, right)
+
+
+def test_loop_variables_of_int64_and_index_are_equal_with_uses():
+    def counted(dtype):
+        i = var("i", dtype)
+        return loop(assign(var("y", ir.INDEX), ir.Add(i, const(1), ir.INDEX, S)), i)
+
+    assert equal_both_ways(counted(ir.INT64), counted(ir.INDEX))
+    assert equal_both_ways(counted(ir.INT64), counted(ir.INDEX), True)
+
+
+def test_shared_loop_bodies_are_equal_under_different_loop_variables():
+    i, j = var("i", ir.INDEX), var("j", ir.INDEX)
+    body = assign(var("y"), i + 1)
+    assert ir.structural_equal(loop(body, i), loop(body, j))
+
+
+def test_reassigned_parameter_equals_its_renamed_form():
+    out = tensor(4)
+    first = function([out], assign(out, call("store", out, type=out.type)), ir.ReturnStmt([out], S))
+    fresh = ir.Var("out_1", out.type, S)
+    second = function([out], assign(fresh, call("store", out, type=out.type)), ir.ReturnStmt([fresh], S))
+    assert ir.structural_equal(first, second)
+
+
+def test_initial_values_are_mapped_inside_the_definition_field():
+    def carried():
+        init = var("init")
+        arg = ir.IterArg("c", init.type, init, S)
+        return ir.ForStmt(
+            var("i"), const(0), const(4), const(1), [arg], ir.YieldStmt([arg], S), [var("r")], S
+        )
+
+    assert equal_both_ways(carried(), carried())
+
+
+def test_programs_match_functions_by_name_and_symbols_across_functions():
+    n, m = var("N"), var("M")
+    one = ir.Program([kernel(n, name="a"), kernel(n, name="b")], "P", S)
+    two = ir.Program([kernel(n, name="b"), kernel(n, name="a")], "Q", S)
+    split = ir.Program([kernel(n, name="a"), kernel(m, name="b")], "P", S)
+    assert equal_both_ways(one, two)
+    assert not equal_both_ways(one, split)
+    assert not equal_both_ways(one, ir.Program([kernel(n, name="a")], "P", S))
+
+
+def test_hash_of_a_variable_free_node_is_the_same_in_every_process():
+    node = ir.Program([function([], assign(var(), const(7)))], "P", S)
+    assert ir.structural_hash(node) == ir.structural_hash(
+        ir.Program([function([], assign(var(), const(7)))], "P", S)
+    )
+    assert ir.structural_hash(const(7)) == 0x0 + ir.structural_hash(const(7, ir.INT64))
+
+
+def test_only_two_nodes_or_two_types_are_comparable():
+    for left, right in ((const(1), ir.UnknownType()), (None, const(1)), (1, 1)):
+        with pytest.raises(TypeError):
+            ir.structural_equal(left, right)
+    with pytest.raises(TypeError):
+        ir.structural_hash("text")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "path", "reason"),
+    [
+        (kernel(4), kernel(5), "params[0].value", "int64_t value mismatch (4 != 5)"),
+        (kernel(4), kernel(4, type=ir.FunctionType.AIV), "func_type", "FunctionType mismatch (Opaque != AIV)"),
+        (
+            seq(assign(var(), const(1))), seq(assign(var(), const(1, ir.INT32))), "[0].value.type",
+            "ScalarType dtype mismatch (index != int32)",
+        ),
+        (call("a"), call("b"), "op", "Operator name mismatch ('a' != 'b')"),
+        (call("a", var()), call("a"), "args", "Vector size mismatch (1 items != 0 items)"),
+        (call("a", k=1), call("a"), "attrs", "Kwargs size mismatch (1 != 0)"),
+        (call("a", k=1), call("a", k=2), "attrs", "Kwargs value mismatch for key 'k'"),
+        (const(1), var(), "", "Node type mismatch (ConstInt != Var)"),
+        (var(), var(), "", "Variable pointer mismatch (without auto-mapping)"),
+        (ir.TensorType([4], ir.FP32), ir.TensorType([4, 4], ir.FP32), "", "TensorType shape rank mismatch (1 != 2)"),
+        (ir.TensorType([4], ir.FP32), ir.TileType([4], ir.FP32), "", "Type name mismatch (TensorType != TileType)"),
+    ],
+)  # fmt: skip
+def test_assertion_names_path_and_reason_of_the_first_difference(left, right, path, reason):
+    with pytest.raises(ValueError) as error:
+        ir.assert_structural_equal(left, right)
+    text = str(error.value)
+    assert text.startswith(f"Structural equality assertion failed{f' at: {path}' if path else ''}\n")
+    assert text.endswith(f"Reason: {reason}")
+
+
+def test_assertion_explains_inconsistent_mappings():
+    x, y, z = var("x"), var("y"), var("z")
+    with pytest.raises(ValueError, match="'x' cannot map to both 'y' and 'z'"):
+        ir.assert_structural_equal(ir.Add(x, x, ir.INT64, S), ir.Add(y, z, ir.INT64, S), True)
+    with pytest.raises(ValueError, match="'z' is already mapped from 'x', cannot map from 'y'"):
+        ir.assert_structural_equal(ir.Add(x, y, ir.INT64, S), ir.Add(z, z, ir.INT64, S), True)

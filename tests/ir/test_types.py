@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import pytest
+
+from pypto import ir
+
+from .nodes import S, const, var
+
+
+def test_tensor_memory_space_is_ddr_whatever_its_memref_says():
+    memref = ir.MemRef(ir.Mem.Vec, const(0), 256, 1)
+    assert ir.TensorType([64], ir.FP32, memref).memory_space is ir.Mem.DDR
+
+
+def test_shape_constants_keep_their_dtype_and_ints_become_index():
+    shape = ir.TensorType([4, const(5, ir.INT64), const(6, ir.INT32)], ir.FP32).shape
+    assert [dim.dtype for dim in shape] == [ir.INDEX, ir.INT64, ir.INT32]
+
+
+def test_int64_and_index_extents_make_equal_types_and_int32_does_not():
+    wide, index, narrow = (ir.TensorType([const(4, d)], ir.FP32) for d in (ir.INT64, ir.INDEX, ir.INT32))
+    assert wide == index and hash(wide) == hash(index)
+    assert wide != narrow
+    assert wide != "a type"
+
+
+def test_symbolic_extents_compare_by_identity():
+    n, m = var("N"), var("N")
+    assert ir.TensorType([n], ir.FP32) == ir.TensorType([n], ir.FP32)
+    assert ir.TensorType([n], ir.FP32) != ir.TensorType([m], ir.FP32)
+
+
+def test_full_valid_shape_and_default_view_collapse():
+    full = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [4, 4]))
+    assert full.tensor_view is None
+    partial = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [4, 2]))
+    assert [dim.value for dim in partial.tensor_view.valid_shape] == [4, 2]
+    strided = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([4, 1], ir.TensorLayout.ND))
+    assert strided.tensor_view is not None
+
+
+def test_tensor_type_keeps_a_copy_of_its_view():
+    view = ir.TensorView([], ir.TensorLayout.NZ)
+    kept = ir.TensorType([4, 4], ir.FP32, None, view)
+    view.layout = ir.TensorLayout.DN
+    assert kept.tensor_view.layout is ir.TensorLayout.NZ
+
+
+def test_tensor_view_needs_a_layout_beside_other_fields():
+    with pytest.raises(ValueError, match="layout"):
+        ir.TensorView(stride=[1])
+    assert ir.TensorView().layout is ir.TensorLayout.ND
+
+
+def test_implicit_tile_layout_collapses_and_explicit_row_major_on_mat_stays():
+    boxed = ir.TileView(blayout=ir.TileLayout.col_major, slayout=ir.TileLayout.row_major)
+    assert ir.TileType([16, 16], ir.FP16, None, boxed, ir.Mem.Mat).tile_view is None
+    assert ir.TileType([16, 16], ir.FP16, None, ir.TileView(), ir.Mem.Mat).tile_view is not None
+    assert ir.TileType([16, 16], ir.FP16, None, ir.TileView(), ir.Mem.Vec).tile_view is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [([16, 1], "col_major"), ([1, 1], "row_major"), ([16, 16], "row_major"), ([2, 16, 1], "row_major")],
+)
+def test_implicit_layout_of_a_column_is_column_major(shape, layout):
+    assert ir.TileType(shape, ir.FP32).get_effective_tile_view().blayout.name == layout
+    assert ir.TileType([var("n"), 1], ir.FP32).get_effective_tile_view().blayout.name == "row_major"
+
+
+def test_tile_view_equality_is_by_value():
+    n = var("n")
+    assert ir.TileView([4, n]) == ir.TileView([const(4, ir.INT32), n])
+    assert hash(ir.TileView([4, n])) == hash(ir.TileView([const(4, ir.INT32), n]))
+    assert ir.TileView([n]) != ir.TileView([var("n")])
+    assert ir.TileView([n + 1]) == ir.TileView([n + 1])
+    assert ir.TileView(compact=ir.CompactMode.normal) != ir.TileView()
+
+
+def test_array_type_accepts_integers_bool_and_task_ids_with_a_positive_constant_extent():
+    assert ir.ArrayType(ir.DataType.TASK_ID, 4).extent.value == 4
+    assert ir.ArrayType(ir.BOOL, 2).memory_space is ir.Mem.ScalarLocal
+    for dtype, extent in ((ir.FP32, 4), (ir.INT32, 0), (ir.INT32, var("n"))):
+        with pytest.raises(ValueError):
+            ir.ArrayType(dtype, extent)
+
+
+def test_distributed_tensor_is_a_tensor_but_never_equal_to_a_plain_one():
+    distributed = ir.DistributedTensorType([4], ir.FP32)
+    assert isinstance(distributed, ir.TensorType)
+    assert distributed != ir.TensorType([4], ir.FP32)
+
+
+def test_distributed_tensor_takes_its_window_buffer_in_third_place():
+    buffer = ir.WindowBuffer(ir.Var("w", ir.PtrType(), S), const(16))
+    assert ir.DistributedTensorType([4], ir.FP32, buffer).window_buffer is buffer
+
+
+def test_packed_pairs_need_an_even_last_extent():
+    for shape in ([], [3], [4, 0]):
+        with pytest.raises(ValueError):
+            ir.TensorType(shape, ir.FP4)
+    ir.TensorType([4, var("n")], ir.FP4)
+
+
+def test_tile_with_memref_needs_a_memory_space_or_a_telling_name():
+    with pytest.raises(ValueError, match="memory_space"):
+        ir.TileType([4], ir.FP32, ir.MemRef("buffer", 0, 16))
+    assert ir.TileType([4], ir.FP32, ir.MemRef("mem_vec_2", 0, 16)).memory_space is ir.Mem.Vec
+
+
+def test_memref_forms():
+    offset = var("o")
+    placed = ir.MemRef(ir.Mem.LeftScale, offset, 4096, 3)
+    assert placed.name_hint == "mem_leftscale_3" and placed.byte_offset_ is offset
+    assert not hasattr(placed, "memory_space_")
+    declared = ir.MemRef()
+    assert declared.is_pinned_ and declared.size_ == 0 and declared.name_hint == ""
+    assert ir.MemRef(16, 64, 7).base_.name_hint == "mem_7"
+    assert ir.MemRef("m", 16, 64).byte_offset_.dtype is ir.INT64
+    placed.size_ = 1
+    with pytest.raises(AttributeError):
+        placed.is_pinned_ = True
+
+
+def test_memref_slots_share_the_allocation():
+    ring = ir.MemRef("ring", slots=3)
+    first, second = ring[0], ring[2]
+    assert ir.MemRef.same_allocation(first, second)
+    assert second.slot_index_.value == 2
+    with pytest.raises(ValueError, match="slots=4"):
+        ring[3]
+    with pytest.raises(TypeError):
+        ring[-1]
+    with pytest.raises(ValueError):
+        ir.MemRef(slots=0)
+
+
+def test_memrefs_alias_where_their_constant_ranges_meet():
+    base = ir.Var("b", ir.PtrType(), S)
+    low, high = ir.MemRef(base, 0, 16), ir.MemRef(base, 16, 16)
+    assert not ir.MemRef.may_alias(low, high)
+    assert ir.MemRef.may_alias(low, ir.MemRef(base, var("o"), 4))
+
+
+def test_singleton_types():
+    assert ir.UnknownType.get() is ir.UnknownType.get()
+    assert ir.UnknownType() == ir.UnknownType.get()
+    assert ir.PtrType() != ir.UnknownType()
+
+
+def test_strides_of_layouts():
+    from pypto.ir import tensor_view_semantics as views
+
+    shape = [const(2), const(3), const(4)]
+    strides = lambda layout: [s.value for s in views.build_logical_strides_from_layout(shape, layout)]  # noqa: E731
+    assert strides(ir.TensorLayout.ND) == [12, 4, 1]
+    assert strides(ir.TensorLayout.DN) == [12, 1, 3]
+    with pytest.raises(ValueError, match="NZ"):
+        views.build_logical_strides_from_layout(shape, ir.TensorLayout.NZ)
+    with pytest.raises(ValueError, match="rank >= 2"):
+        views.build_logical_strides_from_layout(shape[:1], ir.TensorLayout.DN)
+    assert views.derive_layout_from_strides(shape, [const(12), const(1), const(3)]) is ir.TensorLayout.DN
+
+
+@pytest.mark.parametrize(
+    ("stride", "layout", "reason"),
+    [
+        ([], "ND", "stride is empty"), ([1], "ND", "rank"), ([4, 2], "ND", "innermost"),
+        ([3, 1], "ND", "smaller than packed"), ([4, 1], "NZ", "NZ"), ([8, 1], "ND", ""), ([1, 3], "DN", ""),
+        ([1, 2], "DN", "smaller than packed"),
+    ],
+)  # fmt: skip
+def test_canonical_view_check_names_the_reason(stride, layout, reason):
+    from pypto.ir import tensor_view_semantics as views
+
+    ok, why = views.check_canonical_view(
+        [const(3), const(4)], [const(s) for s in stride], ir.TensorLayout[layout]
+    )
+    assert ok is (reason == "") and reason in why
+
+
+def test_call_result_types_are_deduced_in_caller_coordinates():
+    n, k = var("N"), var("K")
+    param = ir.Var("p", ir.TensorType([n, 4], ir.FP32), S)
+    arg = ir.Var("a", ir.TensorType([k, 4], ir.FP32), S)
+    plain = ir.TensorType([4], ir.FP32)
+    deduced = ir.deduce_call_return_type([param], [arg], [ir.TensorType([n], ir.FP32), plain])
+    assert deduced[0].shape[0] is k and deduced[1] is plain
+    other = ir.Var("q", ir.TensorType([n], ir.FP32), S)
+    with pytest.raises(ValueError, match="'N' stands for"):
+        ir.deduce_call_return_type(
+            [param, other], [arg, ir.Var("b", ir.TensorType([7], ir.FP32), S)], [plain]
+        )
