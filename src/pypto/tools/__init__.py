@@ -1,0 +1,1 @@
+"""The `pypto` command and what it prints."""

@@ -1,0 +1,172 @@
+"""The `pypto` command.
+
+Exit status: 0 success, 1 the program or a check failed, 2 wrong use of the command, 70 an error inside pypto itself.
+A mistake in the user's program never shows a Python traceback; `--traceback` asks for one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from pypto.core.errors import InternalError
+
+EXIT_FAILED, EXIT_INTERNAL = 1, 70
+
+app = typer.Typer(
+    help="Compile, run and inspect tile programs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProgramArgument = Annotated[
+    str,
+    typer.Argument(metavar="FILE[:NAME]", help="A Python file; NAME is needed when it defines several programs."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to write the artefact.")
+]
+
+
+
+@app.command()
+def run(
+    program: ProgramArgument,
+    inputs: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Arrays by parameter name; random where one is missing.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    dim: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=N", help="Extent of a dynamic dimension; repeatable.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the function `expected` that the file defines.")
+    ] = False,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of --check.")] = 2e-4,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance of --check.")] = 2e-4,
+    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write all arrays after the run.")] = None,
+    output: OutputOption = None,
+) -> None:
+    """Compile a program, run it once, and print what came out."""
+    from pypto.tools.arguments import make_arguments
+    from pypto.tools.program_file import load_program_file
+    from pypto.tools.reports import arguments_table, print_table
+    from pypto.tools.sessions import compiled_program, entry_function, expected_function
+
+    loaded = load_program_file(program)
+    expected = expected_function(loaded) if check else getattr(loaded.module, "expected", None)
+    arguments = make_arguments(
+        entry_function(loaded.program), seed=seed, dims=_parse_dims(dim or []), inputs=inputs, expected=expected
+    )
+    started = time.perf_counter()
+    with compiled_program(loaded.program, output) as compiled:
+        compile_seconds = time.perf_counter() - started
+        started = time.perf_counter()
+        compiled(*(argument.value for argument in arguments))
+        run_seconds = time.perf_counter() - started
+    print_table(arguments_table(arguments))
+    typer.echo(f"compiled in {compile_seconds:.3f} s, ran in {run_seconds * 1e3:.3f} ms")
+    if save is not None:
+        import numpy as np
+
+        np.savez(save, **{argument.name: argument.value for argument in arguments})
+    if check:
+        from pypto.tools.sessions import compare
+
+        typer.echo(compare(expected, arguments, rtol, atol))
+
+
+@app.command("compile")
+def compile_command(program: ProgramArgument, output: OutputOption = None) -> None:
+    """Write and build the artefact of a program."""
+    from pypto import ir
+    from pypto.tools.program_file import load_program_file
+
+    loaded = load_program_file(program)
+    started = time.perf_counter()
+    compiled = ir.compile(loaded.program, output_dir=None if output is None else str(output))
+    compiled.load()
+    typer.echo(f"{compiled.output_dir} in {time.perf_counter() - started:.3f} s")
+
+
+@app.command()
+def show(
+    program: ProgramArgument,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="PASS", help="A pass of the pipeline, as ConvertToSSA or convert_to_ssa."),
+    ] = None,
+    passes: Annotated[bool, typer.Option("--passes", help="List the passes instead.")] = False,
+    concise: Annotated[bool, typer.Option("--concise", help="Leave out types of assigned variables.")] = False,
+) -> None:
+    """Print a program as written, or as it is after a pass."""
+    from pypto.tools.program_file import load_program_file
+    from pypto.tools.sessions import pass_names, program_after
+
+    if passes:
+        typer.echo("\n".join(pass_names()))
+        return
+    loaded = load_program_file(program)
+    shown = loaded.program if after is None else program_after(loaded.program, after)
+    typer.echo(shown.as_python(concise=concise))
+
+
+@app.command()
+def explain(program: ProgramArgument) -> None:
+    """Show which kernels were merged, which were kept, and why."""
+    from pypto.tools.program_file import load_program_file
+    from pypto.tools.reports import deduplication_table, print_table
+    from pypto.tools.sessions import deduplication_records
+
+    records = deduplication_records(load_program_file(program).program)
+    print_table(deduplication_table(records))
+    merged = sum(record.outcome == "merged" for record in records)
+    typer.echo(f"{len(records)} units, {merged} merged, {len(records) - merged} definitions remain")
+
+
+def _parse_dims(given: list[str]) -> dict[str, int]:
+    dims = {}
+    for item in given:
+        name, _, extent = item.partition("=")
+        if not name or not extent.isdecimal():
+            raise typer.BadParameter(f"'{item}' is not NAME=N", param_hint="--dim")
+        dims[name] = int(extent)
+    return dims
+
+
+def main() -> NoReturn:
+    """Entry point: run the command and turn errors into messages and exit codes."""
+    wants_traceback = "--traceback" in sys.argv
+    if wants_traceback:
+        sys.argv.remove("--traceback")
+    try:
+        app()
+    except InternalError as error:
+        if wants_traceback:
+            traceback.print_exc()
+        print(f"pypto: internal error: {error}", file=sys.stderr)
+        sys.exit(EXIT_INTERNAL)
+    except Exception as error:
+        if wants_traceback:
+            traceback.print_exc()
+        print(f"pypto: {_described(error)}", file=sys.stderr)
+        sys.exit(EXIT_FAILED)
+    sys.exit(0)
+
+
+def _described(error: BaseException) -> str:
+    """The message of an error; errors that say nothing themselves get their class and the user's line."""
+    from pypto.tools.sessions import describe_error
+
+    return describe_error(error)
+
+
+if __name__ == "__main__":
+    main()

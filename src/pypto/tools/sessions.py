@@ -1,0 +1,124 @@
+"""What the commands do with a program: run passes up to a point, compile, compare."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pypto import ir
+from pypto.tools.arguments import Argument
+from pypto.tools.program_file import ProgramFile, ProgramFileError
+
+
+class CheckFailed(Exception):
+    """The results differ from what the file expects."""
+
+
+class UnknownPass(Exception):
+    """No pass of the pipeline has that name."""
+
+
+def entry_function(program: ir.Program) -> ir.Function:
+    """The function that a call of the compiled program enters: the Orchestration, or the only function."""
+    functions = list(program.functions_.values())
+    orchestrations = [f for f in functions if f.func_type is ir.FunctionType.Orchestration]
+    for candidates in (orchestrations, [f for f in functions if f.func_type is ir.FunctionType.Opaque], functions):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise ProgramFileError(f"Program '{program.name}' has no single entry function to run")
+
+
+def expected_function(loaded: ProgramFile) -> Callable[..., Any]:
+    """The function `expected` of the file. Raises `ProgramFileError` when there is none."""
+    expected = getattr(loaded.module, "expected", None)
+    if not callable(expected):
+        raise ProgramFileError(
+            "--check needs a function `expected(**inputs)` in the file that returns the outputs by name"
+        )
+    return expected  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def compiled_program(program: ir.Program, output: Path | None) -> Iterator[Any]:
+    """The compiled program, in a directory that lives as long as needed when none is given."""
+    with contextlib.ExitStack() as stack:
+        directory = str(output) if output is not None else stack.enter_context(tempfile.TemporaryDirectory())
+        compiled = ir.compile(program, output_dir=directory, dump_passes=False)
+        compiled.load()
+        yield compiled
+
+
+def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: float, atol: float) -> str:
+    """Compare outputs with `expected(**inputs)`; a line that says how close. Raises `CheckFailed`."""
+    import inspect
+
+    wanted_names = inspect.signature(expected).parameters
+    results = expected(**{a.name: a.initial for a in arguments if a.name in wanted_names})
+    values = {argument.name: argument.value for argument in arguments}
+    worst = 0.0
+    for name, want in results.items():
+        if name not in values:
+            raise CheckFailed(f"`expected` returns '{name}', which is no parameter of the program")
+        try:
+            np.testing.assert_allclose(
+                np.asarray(values[name], np.float64), np.asarray(want, np.float64), rtol=rtol, atol=atol, err_msg=name
+            )
+        except AssertionError as mismatch:
+            raise CheckFailed(f"check failed{mismatch}") from None
+        difference = np.abs(np.asarray(values[name], np.float64) - np.asarray(want, np.float64))
+        worst = max(worst, float(difference.max(initial=0.0)))
+    return f"check passed: {', '.join(results)}; largest error {worst:.3g}"
+
+
+def _pipeline() -> Any:
+    from pypto.ir.pass_manager import OptimizationStrategy, PassManager
+
+    return PassManager.get_strategy(OptimizationStrategy.Default)
+
+
+def pass_names() -> list[str]:
+    """The passes of the default pipeline, in order."""
+    names: list[str] = _pipeline().pass_names
+    return names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[_\s]", "", name).lower()
+
+
+def program_after(program: ir.Program, name: str) -> ir.Program:
+    """The program after the first pass of this name, in either spelling. Raises `UnknownPass`."""
+    names = pass_names()
+    wanted = [position for position, known in enumerate(names) if _plain(known) == _plain(name)]
+    if not wanted:
+        raise UnknownPass(f"There is no pass '{name}'; the pipeline has: {', '.join(names)}")
+    for transform in _pipeline().passes[: wanted[0] + 1]:
+        program = transform(program)
+    return program
+
+
+def deduplication_records(program: ir.Program) -> Sequence[Any]:
+    """What deduplication decides about each kernel and bundle of the program."""
+    from pypto import passes
+
+    return passes.explain_deduplication(program_after(program, "OutlineClusterScopes"))
+
+
+def describe_error(error: BaseException) -> str:
+    """What the user needs to know: the message, and for plain Python errors in the user's file also the line."""
+    if type(error).__module__.split(".")[0] == "pypto" or isinstance(error, OSError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    package = str(Path(__file__).resolve().parents[1])
+    outside = [f for f in frames if not f.filename.startswith((package, "<"))]
+    place = f"{outside[-1].filename}:{outside[-1].lineno}: " if outside else ""
+    if isinstance(error, (ValueError, TypeError, RuntimeError)) and frames and frames[-1].filename.startswith(package):
+        place = ""
+    return f"{place}{type(error).__name__}: {error}"
