@@ -31,7 +31,7 @@ struct Tile {
     PYPTO_INLINE T* row(int64_t r) const { return data + r * RS; }
 };
 
-// A tile that is valid in full, at `data`.
+// A tile at any address, valid in full.
 template <typename T, int R, int C>
 PYPTO_INLINE Tile<T, R, C> tile_at(void* data) {
     return {static_cast<T*>(data), R, C};
@@ -61,10 +61,20 @@ struct Tensor {
     int64_t stride[N > 0 ? N : 1];
 };
 
+// One number per dimension: a position (`at`) or an extent (`box`).
 template <int N>
 struct Index {
     int64_t at[N > 0 ? N : 1];
 };
+
+template <typename... I>
+PYPTO_INLINE Index<sizeof...(I)> at(I... index) {
+    return {{static_cast<int64_t>(index)...}};
+}
+template <typename... I>
+PYPTO_INLINE Index<sizeof...(I)> box(I... extent) {
+    return {{static_cast<int64_t>(extent)...}};
+}
 
 class Kernel {
 public:
@@ -90,10 +100,16 @@ public:
 
     // Scalars arrive as 64-bit patterns whose low bytes hold the value.
     template <typename T>
-    PYPTO_INLINE T scalar(int slot) const {
+    PYPTO_INLINE Compute<T> scalar(int slot) const {
         T value;
         __builtin_memcpy(&value, &args_[slot], sizeof(T));
-        return value;
+        return widen(value);
+    }
+
+    // The tile at a planned offset of the workspace, valid in full or in part.
+    template <typename T, int R, int C>
+    PYPTO_INLINE Tile<T, R, C> tile(uint64_t offset, int64_t valid_rows = R, int64_t valid_cols = C) const {
+        return {reinterpret_cast<T*>(workspace(offset)), valid_rows, valid_cols};
     }
 
     PYPTO_INLINE char* workspace(uint64_t offset) const { return static_cast<char*>(core_->workspace) + offset; }
@@ -240,8 +256,21 @@ PYPTO_INLINE void store(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile,
     });
 }
 
+// The common case: a window of two dimensions whose extents are those of the tile.
+template <typename T, int R, int C, int RS, int CS, typename S>
+PYPTO_INLINE void load(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, 2>& tensor,
+                       const Index<2>& offset, const char* detail) {
+    load(kernel, tile, tensor, offset, box(R, C), box(tile.valid_rows, tile.valid_cols), detail);
+}
+
+template <typename T, int R, int C, int RS, int CS, typename S>
+PYPTO_INLINE void store(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, 2>& tensor,
+                        const Index<2>& offset, const char* detail) {
+    store(kernel, tile, tensor, offset, box(R, C), box(tile.valid_rows, tile.valid_cols), detail);
+}
+
 template <typename T, int N>
-PYPTO_INLINE T read(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
+PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
     Index<N> one;
     int64_t element = 0;
     for (int i = 0; i < N; ++i) {
@@ -249,11 +278,11 @@ PYPTO_INLINE T read(const Kernel& kernel, const Tensor<T, N>& tensor, const Inde
         element += index.at[i] * tensor.stride[i];
     }
     if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
-    return tensor.data[element];
+    return widen(tensor.data[element]);
 }
 
 template <typename T, int N>
-PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, T value,
+PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, Compute<T> value,
                         const char* detail) {
     Index<N> one;
     int64_t element = 0;
@@ -262,21 +291,21 @@ PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const 
         element += index.at[i] * tensor.stride[i];
     }
     if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
-    tensor.data[element] = value;
+    tensor.data[element] = convert<T>(value);
 }
 
 template <typename T, int R, int C, int RS, int CS>
-PYPTO_INLINE T read(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
-                    const char* detail) {
+PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
+                             const char* detail) {
     kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
-    return tile.at(row, col);
+    return widen(tile.at(row, col));
 }
 
 template <typename T, int R, int C, int RS, int CS>
-PYPTO_INLINE void write(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col, T value,
-                        const char* detail) {
+PYPTO_INLINE void write(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
+                        Compute<T> value, const char* detail) {
     kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
-    tile.at(row, col) = value;
+    tile.at(row, col) = convert<T>(value);
 }
 
 // ---- elementwise -------------------------------------------------------------------------------------------------
@@ -324,6 +353,25 @@ struct PerColumn {
     PYPTO_INLINE RowElements<const T, CS> row(int64_t) const { return {data}; }
 };
 
+// A block of C values per row, repeated across the columns.
+template <typename T, int C>
+struct RepeatedBlock {
+    const T* data;
+    PYPTO_INLINE T operator[](int64_t j) const { return data[j % C]; }
+};
+
+template <typename T, int C, int RS>
+struct PerRowBlock {
+    static constexpr bool IS_FLAT = false;
+    const T* data;
+    PYPTO_INLINE RepeatedBlock<T, C> row(int64_t i) const { return {data + i * RS}; }
+};
+
+template <typename T, int R, int C, int RS>
+PYPTO_INLINE PerRowBlock<T, C, RS> per_row_block(const Tile<T, R, C, RS, 1>& tile) {
+    return {tile.data};
+}
+
 template <typename T, int R, int C, int RS, int CS>
 PYPTO_INLINE PerRow<T, RS> per_row(const Tile<T, R, C, RS, CS>& tile) {
     return {tile.data};
@@ -348,6 +396,11 @@ PYPTO_INLINE PerRow<T, RS> operand(const PerRow<T, RS>& vector) {
 }
 template <typename T, int CS>
 PYPTO_INLINE PerColumn<T, CS> operand(const PerColumn<T, CS>& vector) {
+    return vector;
+}
+
+template <typename T, int C, int RS>
+PYPTO_INLINE PerRowBlock<T, C, RS> operand(const PerRowBlock<T, C, RS>& vector) {
     return vector;
 }
 
@@ -419,6 +472,13 @@ PYPTO_INLINE Tile<T, R2, C2> reshape(const Tile<T, R, C, RS, CS>& tile) {
     static_assert(Tile<T, R, C, RS, CS>::IS_PACKED, "only a packed tile can be reshaped in place");
     static_assert(R * C == R2 * C2, "a reshape keeps the number of elements");
     return {tile.data, R2, C2};
+}
+
+// Same bytes as elements of another type: no data moves.
+template <typename To, int R2, int C2, typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<To, R2, C2> reinterpret(const Tile<T, R, C, RS, CS>& tile) {
+    static_assert(R * C * sizeof(T) == R2 * C2 * sizeof(To), "a reinterpretation keeps the number of bytes");
+    return {reinterpret_cast<To*>(tile.data), R2, C2};
 }
 
 // Rows and columns swapped: no data moves.

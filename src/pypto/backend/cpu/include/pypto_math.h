@@ -5,9 +5,6 @@
 
 namespace pypto {
 
-constexpr float INF = __builtin_inff();
-constexpr float NOT_A_NUMBER = __builtin_nanf("");
-
 // exp(x) = 2^n * exp(r), |r| <= ln(2) / 2, minimax polynomial of degree 6 for exp(r) (Cephes expf).
 PYPTO_INLINE float exp(float x) {
     constexpr float ROUND_TO_INTEGER = 12582912.0f;  // 1.5 * 2^23: adding it leaves the integer in the low bits

@@ -14,9 +14,15 @@
 #define PYPTO_SIMD _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define PYPTO_SIMD _Pragma("GCC ivdep")
+// Comparisons never trap, so that selects between computed values need no branch. (To vectorise square roots the
+// compiler must also be told that they do not set errno; only the command line can do that.)
+#pragma GCC optimize("no-trapping-math")
 #endif
 
 namespace pypto {
+
+constexpr float INF = __builtin_inff();
+constexpr float NOT_A_NUMBER = __builtin_nanf("");
 
 template <typename To, typename From>
 PYPTO_INLINE To bit_cast(From from) {
@@ -226,6 +232,12 @@ PYPTO_INLINE To convert(From from) {
     } else {
         return static_cast<To>(from);
     }
+}
+
+// The nearest number that T can hold, in the type that arithmetic uses.
+template <typename T, typename From>
+PYPTO_INLINE Compute<T> round_to(From from) {
+    return widen(convert<T>(from));
 }
 
 // ---- arithmetic ------------------------------------------------------------------------------------------------

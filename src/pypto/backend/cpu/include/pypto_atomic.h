@@ -1,0 +1,59 @@
+// Stores that add to a tensor while other tasks add to it too. The order of additions is not defined.
+#pragma once
+
+#include "pypto_kernel.h"
+
+namespace pypto {
+
+template <int SIZE>
+struct Word;
+template <>
+struct Word<1> {
+    using Type = uint8_t;
+};
+template <>
+struct Word<2> {
+    using Type = uint16_t;
+};
+template <>
+struct Word<4> {
+    using Type = uint32_t;
+};
+template <>
+struct Word<8> {
+    using Type = uint64_t;
+};
+
+template <typename T>
+PYPTO_INLINE void atomic_add(T* target, Compute<T> value) {
+    using Bits = typename Word<sizeof(T)>::Type;
+    auto* word = reinterpret_cast<Bits*>(target);
+    Bits before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    Bits after;
+    do {
+        after = bit_cast<Bits>(convert<T>(add(widen(bit_cast<T>(before)), value)));
+    } while (!__atomic_compare_exchange_n(word, &before, after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+// tensor[offset : offset + valid] += tile[:valid]
+template <typename T, int R, int C, int RS, int CS, typename S, int N>
+PYPTO_INLINE void store_add(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
+                            const Index<N>& offset, const Index<N>& physical, const Index<N>& valid,
+                            const char* detail) {
+    kernel.check(tensor.shape, offset, valid, detail);
+    const Window<N> window(tensor.shape, offset, valid);
+    const int64_t first = window.begin[N - 1];
+    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
+        for (int64_t j = 0; j < window.count[N - 1]; ++j) {
+            atomic_add(tensor.data + element + j * tensor.stride[N - 1], convert<Compute<S>>(tile.at(row, first + j)));
+        }
+    });
+}
+
+template <typename T, int R, int C, int RS, int CS, typename S>
+PYPTO_INLINE void store_add(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, 2>& tensor,
+                            const Index<2>& offset, const char* detail) {
+    store_add(kernel, tile, tensor, offset, box(R, C), box(tile.valid_rows, tile.valid_cols), detail);
+}
+
+}  // namespace pypto

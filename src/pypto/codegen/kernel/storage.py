@@ -1,0 +1,440 @@
+"""Where tiles live: which of them share a buffer, how long a buffer is needed, and its offset in the workspace.
+
+1. Each tile value gets a slot. Views and operators that update an operand share the slot of that operand.
+2. Slots with touching lifetimes are merged where that saves a copy: the result of an elementwise operator takes over
+   an operand that dies there, a loop carry takes over its dying initial value and is written directly by the value
+   that is yielded to it, the result of an `if` is written directly by both branches.
+3. What is left gets offsets by a linear scan over lifetimes.
+
+The decision to merge is the only place that knows about copies: the emitter compares slots and copies where they differ.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from pypto import ir
+from pypto.codegen.kernel.events import (
+    Event,
+    EventKind,
+    Frame,
+    Path,
+    common_prefix,
+    excludes,
+    list_events,
+    reach,
+    trailing_yield,
+)
+from pypto.codegen.kernel.layout import TileLayout, tile_layout
+from pypto.codegen.kernel.views import ViewOf, view_of
+from pypto.ir.meaning import Cast, Elementwise, Move
+from pypto.ir.op_registry import OpDef, get_op_def
+
+ALIGNMENT = 64
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One buffer to be; merged slots point at the one they were merged into."""
+
+    size: int
+    first: int
+    home: Path
+    uses: list[tuple[int, Path]] = field(default_factory=list)
+    last: int = 0
+    parent: Slot | None = None
+
+    def root(self) -> Slot:
+        slot = self
+        while slot.parent is not None:
+            slot = slot.parent
+        if self is not slot:
+            self.parent = slot
+        return slot
+
+
+@dataclass(frozen=True, slots=True)
+class TileValue:
+    """A tile variable: its rectangle and its buffer.
+
+    Attributes:
+        is_whole: it is all of its buffer, packed from the start.
+        copies: argument whose contents must be copied into the buffer before the operator updates it.
+    """
+
+    layout: TileLayout
+    slot: Slot
+    is_whole: bool
+    copies: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePlan:
+    """Values and offsets of all tiles of a kernel. `size` is the bytes of workspace they need."""
+
+    values: dict[ir.Var, TileValue]
+    offsets: dict[int, int]
+    size: int
+    swaps: dict[int, int]
+
+    def offset(self, slot: Slot) -> int:
+        """Byte offset of a slot in the workspace."""
+        return self.offsets[id(slot.root())]
+
+    def shares(self, left: TileValue, right: TileValue) -> bool:
+        """Whether two values lie in one buffer."""
+        return left.slot.root() is right.slot.root()
+
+
+def plan_storage(func: ir.Function) -> StoragePlan:
+    """Plan the workspace of a kernel.
+
+    Raises:
+        ValueError: a tile has no constant extents or no element type on the CPU (located by the caller).
+    """
+    return _Planner(func).plan()
+
+
+class _Planner:
+    def __init__(self, func: ir.Function) -> None:
+        self.events, self.spans = list_events(func.body)
+        self.values: dict[ir.Var, TileValue] = {}
+        self.parts: dict[tuple[ir.Var, int], TileValue] = {}
+        self.slots: list[Slot] = []
+        self.var_uses = _uses_of_vars(self.events)
+        self.swaps: dict[int, Slot] = {}
+
+    def plan(self) -> StoragePlan:
+        for event in self.events:
+            self._make_values(event)
+        for slot in self._roots():
+            slot.last = max(
+                (reach(position, path, slot.home, self.spans) for position, path in slot.uses), default=slot.first
+            )
+        for event in self.events:
+            self._merge(event)
+        offsets, size = _assign_offsets(self._roots())
+        swaps = {key: offsets[id(slot.root())] for key, slot in self.swaps.items()}
+        return StoragePlan(self.values, offsets, size, swaps)
+
+    # ---- values ----------------------------------------------------------------------------------------------------
+
+    def _make_values(self, event: Event) -> None:
+        stmt = event.stmt
+        if event.kind is EventKind.STATEMENT:
+            self._make_statement_value(event)
+        elif event.kind is EventKind.LOOP_BEGIN:
+            assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
+            for carried in stmt.iter_args_:
+                self._use(carried.initValue, event)
+            for carried, result in zip(stmt.iter_args_, stmt.return_vars_):
+                if isinstance(carried.type, ir.TileType):
+                    value = self._fresh(carried.type, event)
+                    value.slot.uses.append((self.spans[id(stmt)].end, event.path))
+                    self.values[carried] = self.values[result] = value
+        elif event.kind is EventKind.IF_BEGIN:
+            assert isinstance(stmt, ir.IfStmt)
+            middle = self.events[self.spans[id(stmt)].middle]
+            for result in stmt.return_vars_:
+                if isinstance(result.type, ir.TileType):
+                    value = self._fresh(result.type, middle)
+                    value.slot.uses.append((self.spans[id(stmt)].end, event.path))
+                    self.values[result] = value
+
+    def _make_statement_value(self, event: Event) -> None:
+        stmt = event.stmt
+        if isinstance(stmt, (ir.YieldStmt, ir.ReturnStmt)):
+            for expr in stmt.value_:
+                self._use(expr, event)
+            return
+        if isinstance(stmt, ir.EvalStmt):
+            self._use(stmt.expr, event)
+            return
+        if not isinstance(stmt, ir.AssignStmt):
+            return
+        self._use(stmt.value, event)
+        value = stmt.value
+        if isinstance(value, ir.Var):
+            if value in self.values:
+                self.values[stmt.var] = self.values[value]
+        elif isinstance(value, ir.Call) and isinstance(value.type, ir.TileType):
+            self.values[stmt.var] = self._result_value(value, event)
+        elif isinstance(value, ir.Call) and isinstance(value.type, ir.TupleType):
+            for index, part in enumerate(value.type.types_):
+                if isinstance(part, ir.TileType):
+                    self.parts[(stmt.var, index)] = self._fresh(part, event)
+        elif isinstance(value, ir.TupleGetItemExpr) and isinstance(value.tuple, ir.Var):
+            part_value = self.parts.get((value.tuple, value.index))
+            if part_value is not None:
+                part_value.slot.uses.append((event.position, event.path))
+                self.values[stmt.var] = part_value
+
+    def _result_value(self, call: ir.Call, event: Event) -> TileValue:
+        definition = get_op_def(call.op.name)
+        if definition is None:
+            return self._fresh(call.type, event)
+        updated = updated_argument(definition)
+        if updated is not None:
+            source = self._value_of(call.args_[updated])
+            if source is not None:
+                if _keeps_old_value(definition) and self._is_used_later(call.args_[updated], event):
+                    return replace(self._fresh(call.type, event), copies=updated)
+                return source
+        source = self._value_of(call.args_[0]) if call.args_ else None
+        if source is not None:
+            view = view_of(call, definition, source.layout)
+            if view is not None:
+                return _viewed(source, view)
+        return self._fresh(call.type, event)
+
+    def _value_of(self, expr: ir.Expr) -> TileValue | None:
+        return self.values.get(expr) if isinstance(expr, ir.Var) else None
+
+    def _fresh(self, type: ir.Type, event: Event) -> TileValue:
+        assert isinstance(type, ir.TileType)
+        layout = tile_layout(type)
+        slot = Slot(layout.size, event.position, event.path)
+        self.slots.append(slot)
+        return TileValue(layout, slot, is_whole=True)
+
+    def _use(self, expr: ir.Expr, event: Event) -> None:
+        for var in ir.vars_in(expr):
+            value = self.values.get(var)
+            if value is not None:
+                value.slot.uses.append((event.position, event.path))
+
+    def _is_used_later(self, expr: ir.Expr, event: Event) -> bool:
+        """Whether this very variable is read after `event`, on a way that can be taken after it."""
+        assert isinstance(expr, ir.Var)
+        defined = self.values[expr].slot.home
+        inner = event.path[common_prefix(event.path, defined) :]
+        is_repeated = any(frame.is_loop for frame in inner) and not isinstance(expr, ir.IterArg)
+        return is_repeated or any(
+            position > event.position and not excludes(path, event.path) for position, path in self.var_uses[expr]
+        )
+
+    # ---- merging ---------------------------------------------------------------------------------------------------
+
+    def _roots(self) -> Iterable[Slot]:
+        return [slot for slot in self.slots if slot.parent is None]
+
+    def _merge(self, event: Event) -> None:
+        stmt = event.stmt
+        if event.kind is EventKind.STATEMENT and isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.Call):
+            self._merge_in_place(stmt.var, stmt.value, event)
+        elif event.kind is EventKind.LOOP_BEGIN:
+            assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
+            for carried in stmt.iter_args_:
+                self._merge_initial_value(carried, event)
+        elif event.kind is EventKind.LOOP_END:
+            assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
+            yielded = trailing_yield(stmt.body)
+            for carried, expr in zip(stmt.iter_args_, yielded):
+                self._merge_yielded(stmt, carried, expr)
+            self._reserve_swap(stmt, yielded)
+        elif event.kind is EventKind.IF_END:
+            assert isinstance(stmt, ir.IfStmt)
+            self._merge_branches(stmt)
+
+    def _merge_in_place(self, var: ir.Var, call: ir.Call, event: Event) -> None:
+        """Let an operator that works element by element write over an operand that dies here."""
+        result = self.values.get(var)
+        if result is None or result.slot.parent is not None or result.slot.first != event.position:
+            return
+        for arg in call.args_:
+            value = self._value_of(arg)
+            if value is None or value.slot.root().last != event.position:
+                continue
+            if value.slot.root().home == event.path and self._may_overwrite(call, value.slot.root(), result):
+                _join(value.slot.root(), result.slot)
+                return
+
+    def _may_overwrite(self, call: ir.Call, slot: Slot, result: TileValue) -> bool:
+        """Whether every operand in `slot` is read element for element, by an operator that may run in place."""
+        definition = get_op_def(call.op.name)
+        if definition is None or not _is_element_by_element(definition):
+            return False
+        for index, arg in enumerate(call.args_):
+            value = self._value_of(arg)
+            if value is None or value.slot.root() is not slot:
+                continue
+            if not value.is_whole or value.layout != result.layout or index in _never_shared(definition):
+                return False
+        return True
+
+    def _merge_initial_value(self, carried: ir.IterArg, event: Event) -> None:
+        value, initial = self.values.get(carried), self._value_of(carried.initValue)
+        if value is None or initial is None or not _is_interchangeable(value, initial):
+            return
+        slot = initial.slot.root()
+        if slot.last == event.position and slot.home == event.path:
+            _join(slot, value.slot.root())
+
+    def _merge_yielded(self, loop: ir.ForStmt | ir.WhileStmt, carried: ir.IterArg, expr: ir.Expr) -> None:
+        value, yielded = self.values.get(carried), self._value_of(expr)
+        if value is None or yielded is None or not _is_interchangeable(value, yielded):
+            return
+        carry, slot = value.slot.root(), yielded.slot.root()
+        span = self.spans[id(loop)]
+        if slot is carry or not span.begin < slot.first < span.end or slot.last > span.end - 1:
+            return
+        body = (*self.events[span.begin].path, Frame(id(loop)))
+        last_read = max(
+            (
+                reach(position, path, body, self.spans)
+                for position, path in carry.uses
+                if span.begin < position < span.end
+            ),
+            default=span.begin,
+        )
+        if last_read < slot.first or (last_read == slot.first and self._writes_over(slot.first, carry, yielded)):
+            _join(carry, slot)
+
+    def _writes_over(self, position: int, carry: Slot, yielded: TileValue) -> bool:
+        """Whether what is defined at `position` may be written over the carried value that it reads."""
+        stmt = self.events[position].stmt
+        if isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.Call):
+            return self._may_overwrite(stmt.value, carry, yielded)
+        return isinstance(stmt, (ir.ForStmt, ir.WhileStmt)) and any(
+            self.values[inner].slot.root() is yielded.slot.root()
+            and (initial := self._value_of(inner.initValue)) is not None
+            and initial.is_whole
+            and initial.slot.root() is carry
+            for inner in stmt.iter_args_
+            if inner in self.values
+        )
+
+    def _merge_branches(self, stmt: ir.IfStmt) -> None:
+        span = self.spans[id(stmt)]
+        then_values = trailing_yield(stmt.then_body)
+        else_values = trailing_yield(stmt.else_body) if stmt.else_body is not None else ()
+        for result, then_expr, else_expr in zip(stmt.return_vars_, then_values, else_values):
+            value, then, other = (self._value_of(expr) for expr in (result, then_expr, else_expr))
+            if value is None or then is None or other is None:
+                continue
+            if not (_is_interchangeable(value, then) and _is_interchangeable(value, other)):
+                continue
+            if then.slot.root() is other.slot.root():
+                _join(then.slot.root(), value.slot.root())
+                continue
+            for branch, begin, end in ((then, span.begin, span.middle), (other, span.middle, span.end)):
+                slot = branch.slot.root()
+                if begin < slot.first and slot.last < end and slot is not value.slot.root():
+                    _join(value.slot.root(), slot)
+
+    def _reserve_swap(self, loop: ir.ForStmt | ir.WhileStmt, yielded: Iterable[ir.Expr]) -> None:
+        """A buffer for one carried value where carries are permuted, so that no order of copies is right."""
+        pairs = [
+            (target.slot.root(), source.slot.root(), target.layout.size)
+            for carried, expr in zip(loop.iter_args_, yielded)
+            if (target := self.values.get(carried)) is not None and (source := self._value_of(expr)) is not None
+        ]
+        moves = {id(target): id(source) for target, source, _ in pairs if target is not source}
+        if _has_cycle(moves):
+            span = self.spans[id(loop)]
+            slot = Slot(max(size for _, _, size in pairs), span.end, self.events[span.end].path, last=span.end)
+            slot.first = span.begin
+            self.slots.append(slot)
+            self.swaps[id(loop)] = slot
+
+
+def _uses_of_vars(events: list[Event]) -> dict[ir.Var, list[tuple[int, Path]]]:
+    uses: dict[ir.Var, list[tuple[int, Path]]] = {}
+
+    def note(exprs: Iterable[ir.Expr], event: Event) -> None:
+        for expr in exprs:
+            for var in ir.vars_in(expr):
+                uses.setdefault(var, []).append((event.position, event.path))
+
+    for event in events:
+        stmt = event.stmt
+        if event.kind is EventKind.STATEMENT:
+            note(ir.exprs_of(stmt), event)
+        elif event.kind is EventKind.LOOP_BEGIN:
+            assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
+            note((carried.initValue for carried in stmt.iter_args_), event)
+    return uses
+
+
+def updated_argument(definition: OpDef) -> int | None:
+    """The tile argument that an operator updates in place and returns."""
+    if definition.reuses is not None:
+        return definition.reuses
+    if isinstance(definition.meaning, Move) and definition.meaning.kind in ("assemble", "write"):
+        return 0
+    return None
+
+
+def _keeps_old_value(definition: OpDef) -> bool:
+    """Whether the operand must keep its contents when the program goes on to use it under its old name.
+
+    Writes and assembles are updates of a buffer; the others compute a new value that may share it.
+    """
+    meaning = definition.meaning
+    return not (isinstance(meaning, Move) and meaning.kind in ("assemble", "write", "fillpad"))
+
+
+def _is_element_by_element(definition: OpDef) -> bool:
+    meaning = definition.meaning
+    if isinstance(meaning, Elementwise):
+        return not meaning.packs
+    return isinstance(meaning, Cast) or (isinstance(meaning, Move) and meaning.kind in ("move", "fillpad"))
+
+
+def _never_shared(definition: OpDef) -> tuple[int, ...]:
+    """Arguments whose buffer the result must not be. The rule of a device for whole operators does not bind the CPU."""
+    return () if len(definition.no_alias) >= 8 else definition.no_alias
+
+
+def _is_interchangeable(left: TileValue, right: TileValue) -> bool:
+    return left.is_whole and right.is_whole and left.layout == right.layout
+
+
+def _viewed(source: TileValue, view: ViewOf) -> TileValue:
+    return TileValue(view.layout, source.slot, source.is_whole and view.is_whole)
+
+
+def _join(kept: Slot, merged: Slot) -> None:
+    """Make `merged` part of `kept`."""
+    if kept is merged:
+        return
+    merged.parent = kept
+    kept.uses.extend(merged.uses)
+    kept.first = min(kept.first, merged.first)
+    kept.last = max(kept.last, merged.last)
+    kept.size = max(kept.size, merged.size)
+
+
+def _has_cycle(moves: dict[int, int]) -> bool:
+    """Whether following target -> source comes back to where it began."""
+    for start in moves:
+        node = start
+        for _ in moves:
+            node = moves.get(node, -1)
+            if node in (start, -1):
+                break
+        if node == start:
+            return True
+    return False
+
+
+def _assign_offsets(slots: Iterable[Slot]) -> tuple[dict[int, int], int]:
+    """First-fit over lifetimes in the order in which they begin; returns offsets by slot identity and the total."""
+    offsets: dict[int, int] = {}
+    live: list[tuple[int, int, int]] = []  # (last, offset, size), soonest end first
+    total = 0
+    for slot in sorted(slots, key=lambda slot: (slot.first, -slot.size)):
+        while live and live[0][0] < slot.first:
+            heapq.heappop(live)
+        size = -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
+        offset = 0
+        for _, taken, length in sorted(live, key=lambda entry: entry[1]):
+            if offset + size <= taken:
+                break
+            offset = max(offset, taken + length)
+        offsets[id(slot)] = offset
+        heapq.heappush(live, (slot.last, offset, size))
+        total = max(total, offset + size)
+    return offsets, total
