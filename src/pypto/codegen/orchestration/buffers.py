@@ -34,7 +34,7 @@ def is_create(stmt: Stmt) -> bool:
 
 
 def allocate_ahead(emission: Emission, stmts: Sequence[Stmt]) -> set[int]:
-    """Allocate the creates whose extents are known at the start of a sequence; the ids of those statements."""
+    """Allocate the creates whose extents are known at the start of a sequence; returns their ids."""
     creates = [stmt for stmt in stmts if is_create(stmt)]
     if not creates:
         return set()

@@ -218,7 +218,8 @@ def _omitted_outputs(
     gap = len(callee.params_) - len(call.args_)
     if gap == 0:
         return []
-    what = f"the dispatch of '{callee.name}' passes {len(call.args_)} arguments for {len(callee.params_)} parameters"
+    counts = f"{len(call.args_)} arguments for {len(callee.params_)} parameters"
+    what = f"the dispatch of '{callee.name}' passes {counts}"
     if gap < 0 or isinstance(call, Call) or launch.is_wrapped:
         raise InternalError(located(what, call.span))
     contexts = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto.codegen.orchestration.buffers import shape_elements, uint_text
+from pypto.codegen.orchestration.carries import slot_fill
 from pypto.codegen.orchestration.cpp_types import cpp_type
 from pypto.codegen.orchestration.dependencies import submit_barrier
 from pypto.codegen.orchestration.emission import Binding, Emission, SliceView
@@ -303,7 +304,7 @@ def _array_create(emission: Emission, call: Call, result: Var | None) -> None:
     name = emission.names.of_variable(result)
     element = cpp_type(dtype)
     if dtype is DataType.TASK_ID:
-        fill = f"for (int64_t __init_i = 0; __init_i < {extent}; __init_i += 1) {name}[__init_i] = {element}::invalid();"
+        fill = slot_fill("__init_i", extent, name, f"{element}::invalid()")
         emission.line(f"{element} {name}[{extent}]; {fill}")
     else:
         emission.line(f"{element} {name}[{extent}] = {{0}};")
