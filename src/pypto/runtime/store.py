@@ -87,7 +87,7 @@ class Store:
 
     @contextmanager
     def scratch_file(self, suffix: str) -> Iterator[Path]:
-        """A path for a temporary file; it outlives neither the block nor, by more than one run, the process."""
+        """A path for a temporary file, removed at the end of the block."""
         folder = self.scratch_dir()
         with self._guard:
             self._counter += 1

@@ -4,7 +4,7 @@
 
 namespace pypto {
 
-Run* Engine::acquire_run(int32_t helpers) {
+Run* Engine::acquire_run(int32_t helpers, bool watched) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (idle_runs_.empty()) {
         all_runs_.push_back(std::make_unique<Run>(*this));
@@ -14,6 +14,11 @@ Run* Engine::acquire_run(int32_t helpers) {
     idle_runs_.pop_back();
     run->helpers.store(helpers, std::memory_order_relaxed);
     active_.push_back(run);
+    if (watched) {
+        watched_.push_back(run);
+        if (!watchdog_.joinable()) watchdog_ = std::thread([this] { watchdog_main(); });
+        watchdog_wake_.notify_one();
+    }
     while (workers_.size() < static_cast<size_t>(helpers) && !stopping_) {
         try {
             workers_.emplace_back([this] { worker_main(); });
@@ -27,7 +32,18 @@ Run* Engine::acquire_run(int32_t helpers) {
 void Engine::release_run(Run* run) {
     std::lock_guard<std::mutex> guard(mutex_);
     active_.erase(std::find(active_.begin(), active_.end(), run));
+    watched_.erase(std::remove(watched_.begin(), watched_.end(), run), watched_.end());
     idle_runs_.push_back(run);
+}
+
+void Engine::watchdog_main() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_) {
+        if (watched_.empty()) watchdog_wake_.wait(lock);
+        auto tick = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        while (!stopping_ && watchdog_wake_.wait_until(lock, tick) != std::cv_status::timeout) {}
+        for (Run* run : watched_) run->watch();
+    }
 }
 
 void Engine::wake_for(Run& run) {
@@ -74,6 +90,8 @@ void Engine::stop() {
         stopping_ = true;
         ending.swap(workers_);
         wake_.notify_all();
+        if (watchdog_.joinable()) ending.push_back(std::move(watchdog_));
+        watchdog_wake_.notify_all();
     }
     for (auto& thread : ending) thread.join();
     gangs_.stop();

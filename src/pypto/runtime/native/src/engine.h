@@ -39,7 +39,8 @@ public:
         return *made;
     }
 
-    Run* acquire_run(int32_t helpers);
+    // `watched`: the run wants to be told about a lack of progress.
+    Run* acquire_run(int32_t helpers, bool watched);
     void release_run(Run* run);
 
     // Called after a task was made ready: wakes a worker when there is one asleep and none looking for work.
@@ -53,6 +54,7 @@ public:
 
 private:
     void worker_main();
+    void watchdog_main();
     Run* pick();
 
     BufferPool buffers_;
@@ -62,7 +64,10 @@ private:
     std::atomic<int32_t> asleep_{0};
     bool stopping_ = false;
     std::vector<std::thread> workers_;
+    std::thread watchdog_;
+    std::condition_variable watchdog_wake_;
     std::vector<Run*> active_;
+    std::vector<Run*> watched_;
     std::vector<std::unique_ptr<Run>> all_runs_;
     std::vector<Run*> idle_runs_;
     size_t next_run_ = 0;

@@ -16,12 +16,10 @@ std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensor
                          int32_t scalar_count, const RunOptions& options) {
     program_ = &program;
     options_ = options;
-    submitted_ = 0;
+    submitted_.store(0, std::memory_order_relaxed);
     completed_.store(0, std::memory_order_relaxed);
     scope_depth_ = manual_depth_ = manual_scope_ = 0;
     next_manual_scope_ = 1;
-    stalled_at_ = 0;
-    stalled_seconds_ = 0;
     error_.clear();
     fatal_.store(false, std::memory_order_release);
 
@@ -41,7 +39,9 @@ std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensor
     } catch (...) {
         fail("exception in the orchestration");
     }
-    wait_for([this] { return completed_.load(std::memory_order_seq_cst) == submitted_; });
+    wait_for([this] {
+        return completed_.load(std::memory_order_seq_cst) == submitted_.load(std::memory_order_relaxed);
+    });
     current() = outer;
     map_.clear();
     std::lock_guard<std::mutex> guard(error_mutex_);
@@ -122,7 +122,7 @@ void Run::run_lane(Task& task, uint32_t lane, int32_t block) {
     const Kernel& kernel = *task.lanes[lane];
     int64_t start = options_.trace != nullptr ? now_ns() : 0;
     Lane& thread = Lane::of_this_thread();
-    if (!thread.call(task, kernel, block, task.sub_blocks[lane], options_.checked != 0)) {
+    if (!thread.call(this, task, kernel, block, task.sub_blocks[lane], options_.checked != 0)) {
         fail("kernel '%s' (id %d), block %d of %d: %s", kernel.name, kernel.func_id, block, task.block_num,
              thread.failure().c_str());
     }
@@ -178,35 +178,26 @@ void Run::wait_for(Done done) {
     }
 }
 
-void Run::sleep_until_progress(const std::function<bool()>& done) {
-    uint64_t before = completed_.load(std::memory_order_relaxed);
-    if (before != stalled_at_) {
-        stalled_at_ = before;
-        stalled_seconds_ = 0;
-    }
+template <class Done>
+void Run::sleep_until_progress(Done done) {
     std::unique_lock<std::mutex> lock(caller_mutex_);
     caller_waiting_.store(1, std::memory_order_seq_cst);
-    bool timed_out = false;
-    if (!done() && ready_.empty()) {
-        timed_out = caller_wake_.wait_for(lock, std::chrono::seconds(1)) == std::cv_status::timeout;
-    }
+    if (!done() && ready_.empty()) caller_wake_.wait_for(lock, std::chrono::seconds(1));
     caller_waiting_.store(0, std::memory_order_relaxed);
-    lock.unlock();
-    if (timed_out && ++stalled_seconds_ == options_.stall_seconds) report_stall();
 }
 
-// Only this thread makes tasks, so it may read what it wrote into them; which blocks run is read as it is.
-void Run::report_stall() {
-    std::string waiting;
-    int listed = 0;
-    for (const Task* task : slots_) {
-        if (task->done() || task->pending.load(std::memory_order_relaxed) > 0 || task->lane_count == 0) continue;
-        if (++listed > 8) break;
-        waiting += std::string(listed == 1 ? "" : ", ") + "'" + task->lanes[0]->name + "' (" +
-                   std::to_string(task->blocks_running.load(std::memory_order_relaxed)) + " of " +
-                   std::to_string(task->block_num) + " blocks left)";
-    }
-    fail("no progress for %d s; these tasks run or wait for a thread: %s", options_.stall_seconds, waiting.c_str());
+// A kernel cannot be stopped, so the person is told at once; the run ends when its kernels return.
+void Run::watch() {
+    uint64_t completed = completed_.load(std::memory_order_relaxed);
+    uint64_t submitted = submitted_.load(std::memory_order_relaxed);
+    bool stalled = completed == watched_completed_ && completed < submitted;
+    watched_completed_ = completed;
+    stalled_seconds_ = stalled ? stalled_seconds_ + 1 : 0;
+    if (stalled_seconds_ != options_.stall_seconds) return;
+    fail("no progress for %d s with %llu tasks unfinished; running: %s", options_.stall_seconds,
+         static_cast<unsigned long long>(submitted - completed), Lane::describe_running(this).c_str());
+    fprintf(stderr, "pypto: no progress for %d s; running: %s\n", options_.stall_seconds,
+            Lane::describe_running(this).c_str());
 }
 
 }  // namespace pypto

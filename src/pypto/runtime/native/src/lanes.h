@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -26,13 +27,38 @@ public:
         return lane;
     }
 
-    Lane() { core_.fail = &Lane::fail; core_.lane = this; }
+    Lane() {
+        core_.fail = &Lane::fail;
+        core_.lane = this;
+        std::lock_guard<std::mutex> guard(registry().mutex);
+        registry().lanes.push_back(this);
+    }
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
-    ~Lane() { std::free(workspace_); }
+    ~Lane() {
+        {
+            std::lock_guard<std::mutex> guard(registry().mutex);
+            auto& lanes = registry().lanes;
+            lanes.erase(std::find(lanes.begin(), lanes.end(), this));
+        }
+        std::free(workspace_);
+    }
+
+    // What threads execute for `run` at this moment, for people.
+    static std::string describe_running(const void* run) {
+        std::lock_guard<std::mutex> guard(registry().mutex);
+        std::string text;
+        for (Lane* lane : registry().lanes) {
+            const Kernel* kernel = lane->running_.load(std::memory_order_acquire);
+            if (kernel == nullptr || lane->run_.load(std::memory_order_relaxed) != run) continue;
+            text += std::string(text.empty() ? "" : ", ") + "'" + kernel->name + "' block " +
+                    std::to_string(lane->block_.load(std::memory_order_relaxed));
+        }
+        return text.empty() ? "none" : text;
+    }
 
     // Runs one block of one lane of `task`. False when the kernel failed; failure() says how.
-    bool call(const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block, bool checked) {
+    bool call(const void* run, const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block, bool checked) {
         if (kernel.workspace_bytes > workspace_bytes_ && !grow_workspace(kernel.workspace_bytes)) return false;
         for (uint32_t i = 0; i < task.tensor_count; ++i) args_[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
         for (uint32_t i = 0; i < task.scalar_count; ++i) {
@@ -45,12 +71,26 @@ public:
         core_.workspace = workspace_;
         args_[PYPTO_DISPATCH_SLOT] = reinterpret_cast<int64_t>(&dispatch_);
         args_[PYPTO_CORE_SLOT] = reinterpret_cast<int64_t>(&core_);
-        return enter(kernel.entry);
+        run_.store(run, std::memory_order_relaxed);
+        block_.store(block, std::memory_order_relaxed);
+        running_.store(&kernel, std::memory_order_release);
+        bool succeeded = enter(kernel.entry);
+        running_.store(nullptr, std::memory_order_relaxed);
+        return succeeded;
     }
 
     const std::string& failure() const { return failure_; }
 
 private:
+    struct Registry {
+        std::mutex mutex;
+        std::vector<Lane*> lanes;
+    };
+    static Registry& registry() {
+        static Registry* lanes = new Registry;  // threads may end after the library's static objects
+        return *lanes;
+    }
+
     bool enter(KernelEntry entry) {
         if (_setjmp(failed_) != 0) return false;
         try {
@@ -84,6 +124,9 @@ private:
         return true;
     }
 
+    std::atomic<const Kernel*> running_{nullptr};
+    std::atomic<const void*> run_{nullptr};
+    std::atomic<int32_t> block_{0};
     int64_t args_[PYPTO_KERNEL_SLOTS] = {};
     PyptoDispatchContext dispatch_{};
     PyptoCoreContext core_{};

@@ -8,7 +8,6 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -66,6 +65,9 @@ public:
     bool is_fatal() const { return fatal_.load(std::memory_order_acquire); }
     const RunOptions& options() const { return options_; }
 
+    // Called once a second while the run is active and asks for it.
+    void watch();
+
     // For workers.
     void work_until_dry();
     bool has_ready() const { return !ready_.empty(); }
@@ -103,8 +105,7 @@ private:
     void make_ready(Task* task);
     Task* finish(Task& task);
     template <class Done> void wait_for(Done done);
-    void sleep_until_progress(const std::function<bool()>& done);
-    void report_stall();
+    template <class Done> void sleep_until_progress(Done done);
 
     static constexpr uint32_t kIndexBits = 24;
     static constexpr uint32_t kFinishedIndex = (1u << kIndexBits) - 1;  // ids of allocations, which are no tasks
@@ -123,9 +124,9 @@ private:
     std::vector<Task*> predecessors_;
     std::vector<Region> regions_;
     uint64_t next_serial_ = 1;
-    uint64_t submitted_ = 0;
+    std::atomic<uint64_t> submitted_{0};  // written by the calling thread only
     std::atomic<uint64_t> completed_{0};
-    uint64_t stalled_at_ = 0;  // completed tasks when the calling thread last began to sleep
+    uint64_t watched_completed_ = 0;  // what the watchdog saw last
     int32_t stalled_seconds_ = 0;
 
     uint32_t scope_depth_ = 0;

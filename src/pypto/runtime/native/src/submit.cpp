@@ -180,7 +180,7 @@ void Run::look_up(Task& task, const ChipTensor& t, const Region& region, TensorA
     // Only an INOUT replaces what it covers: later writers and readers are ordered after it, so they reach
     // the replaced tasks through it. In a manual scope a later task of the scope is not ordered after this
     // one.
-    bool replaces = tag == TensorArgType::INOUT && task.manual_scope == 0 && !tracing;
+    bool replaces = tag == TensorArgType::INOUT && task.manual_scope == 0;
     auto visit = [&](const Entry& entry, Overlap overlap) {
         bool stale = !tracing && entry.stale();
         bool ordered = stale || add_edge(task, entry.task, entry.serial, true);
@@ -224,7 +224,7 @@ void Run::publish(Task& task) {
     uint32_t n = static_cast<uint32_t>(predecessors_.size());
     Task::reserve(task.edges, task.edge_capacity, n);
     task.pending.store(static_cast<int32_t>(n) + 1, std::memory_order_relaxed);
-    ++submitted_;
+    submitted_.store(submitted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     int32_t met = 1;  // this thread's own hold, and predecessors that finished meanwhile
     for (uint32_t i = 0; i < n; ++i) {
         Edge& edge = task.edges[i];

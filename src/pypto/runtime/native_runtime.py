@@ -1,0 +1,261 @@
+"""Calls into the native task runtime.
+
+Loads the runtime and the libraries of kernels and orchestrations, each once per process, and runs programs.
+The interpreter's lock is free while a program runs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import struct
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto.runtime import build
+
+_VOID = ctypes.c_void_p
+_ERROR_BYTES = 4096
+_DESCRIPTOR = struct.Struct("=QQQ5I5III")
+_OPTIONS = struct.Struct("@6iP")
+
+_libraries: dict[Path, ctypes.CDLL] = {}
+_orchestrations_loaded = 0
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a program runs. `workers` counts the calling thread; `task_window` bounds the tasks in flight."""
+
+    workers: int
+    task_window: int = 4096
+    clusters: int = 24
+    vector_units: int = 48
+    checked: bool = False
+    stall_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NativeKernel:
+    """One row of a program's kernel table."""
+
+    func_id: int
+    name: str
+    is_cube: bool
+    library: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTask:
+    """A submitted task: kernel ids of its lanes (empty for a dummy task)."""
+
+    task: int
+    func_ids: tuple[int, ...]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBlock:
+    """When one block of one lane ran, in nanoseconds of a steady clock, and on which thread."""
+
+    task: int
+    block: int
+    lane: int
+    start_ns: int
+    end_ns: int
+    thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrace:
+    """What a traced run did. Edges go from a task to one that waited for it."""
+
+    tasks: tuple[TraceTask, ...]
+    edges: frozenset[tuple[int, int]]
+    blocks: tuple[TraceBlock, ...]
+
+
+def pack_layout(shape: Sequence[int], element: int, element_bytes: int) -> bytes:
+    """The descriptor of a row-major tensor without its address."""
+    strides, count = [0] * 5, 1
+    for k in reversed(range(len(shape))):
+        strides[k] = count
+        count *= max(shape[k], 1)
+    extents = [*shape, *([0] * (5 - len(shape)))]
+    if any(extent >= 1 << 32 for extent in extents) or any(stride >= 1 << 32 for stride in strides):
+        raise ValueError(f"tensor of shape {tuple(shape)} is too large: extents and strides are 32-bit")
+    size = 0 if 0 in shape else count * element_bytes
+    return _DESCRIPTOR.pack(0, size, 0, *extents, *strides, len(shape), element)
+
+
+class NativeProgram:
+    """An orchestration bound to the runtime, with its kernel table."""
+
+    def __init__(self, orchestration: Path, entry: str, config: str, kernels: Sequence[NativeKernel]) -> None:
+        global _orchestrations_loaded
+        runtime = _runtime()
+        library = _load(orchestration)
+        with _guard:
+            _orchestrations_loaded += 1
+        handle = runtime.pypto_program_new(
+            _address(library, entry, orchestration),
+            _optional_address(library, config),
+            _address(library, "pypto_bind_runtime", orchestration),
+        )
+        if handle is None:
+            raise RuntimeError(f"{orchestration} was built against another version of the task API")
+        self._handle = _VOID(handle)
+        self._finalizer = weakref.finalize(self, runtime.pypto_program_free, self._handle)
+        self._finalizer.atexit = False
+        for kernel in kernels:
+            code = _load(kernel.library)
+            runtime.pypto_program_add_kernel(
+                self._handle,
+                kernel.func_id,
+                _address(code, "kernel_entry", kernel.library),
+                _workspace_bytes(code),
+                int(kernel.is_cube),
+                kernel.name.encode(),
+            )
+        self._run = runtime.pypto_run
+
+    def run(self, layouts: bytes, addresses: Sequence[int], scalars: Sequence[int], options: bytes) -> None:
+        """Run on tensors whose packed layouts are joined in `layouts`. Raises `RuntimeError` for a failed
+        run.
+
+        The memory at `addresses` must stay alive and unmoved until the call returns.
+        """
+        n, m = len(addresses), len(scalars)
+        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        failed = self._run(
+            self._handle,
+            layouts,
+            (ctypes.c_uint64 * n)(*addresses),
+            n,
+            (ctypes.c_uint64 * m)(*scalars),
+            m,
+            options,
+            error,
+            _ERROR_BYTES,
+        )
+        if failed:
+            raise RuntimeError(error.value.decode(errors="replace"))
+
+    def run_traced(
+        self, layouts: bytes, addresses: Sequence[int], scalars: Sequence[int], options: RunOptions
+    ) -> RunTrace:
+        """As `run`, and tell what happened."""
+        runtime = _runtime()
+        trace = runtime.pypto_trace_new()
+        try:
+            self.run(layouts, addresses, scalars, pack_options(options, trace))
+            return _read_trace(runtime, trace)
+        finally:
+            runtime.pypto_trace_free(trace)
+
+
+@functools.lru_cache(maxsize=64)
+def pack_options(options: RunOptions, trace: int = 0) -> bytes:
+    """The options as the runtime reads them."""
+    return _OPTIONS.pack(
+        options.workers,
+        options.task_window,
+        options.clusters,
+        options.vector_units,
+        int(options.checked),
+        options.stall_seconds,
+        trace,
+    )
+
+
+def orchestrations_loaded() -> int:
+    """How many orchestration libraries this process has bound to the runtime."""
+    return _orchestrations_loaded
+
+
+@functools.cache
+def _runtime() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(build.runtime_library()))
+    i32, u64, text = ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p
+    signatures = {
+        "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID]),
+        "pypto_program_free": (None, [_VOID]),
+        "pypto_program_add_kernel": (None, [_VOID, i32, _VOID, u64, i32, text]),
+        "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, text, u64]),
+        "pypto_shutdown": (None, []),
+        "pypto_trace_new": (_VOID, []),
+        "pypto_trace_free": (None, [_VOID]),
+        "pypto_trace_tasks": (ctypes.POINTER(_TaskRow), [_VOID, ctypes.POINTER(u64)]),
+        "pypto_trace_edges": (ctypes.POINTER(_EdgeRow), [_VOID, ctypes.POINTER(u64)]),
+        "pypto_trace_blocks": (ctypes.POINTER(_BlockRow), [_VOID, ctypes.POINTER(u64)]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    atexit.register(library.pypto_shutdown)
+    return library
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    with _guard:
+        library = _libraries.get(path)
+        if library is None:
+            library = _libraries[path] = ctypes.CDLL(str(path))
+        return library
+
+
+def _address(library: ctypes.CDLL, name: str, path: Path) -> ctypes.c_void_p:
+    try:
+        return ctypes.cast(getattr(library, name), _VOID)
+    except AttributeError as error:
+        raise ValueError(f"{path} exports no '{name}'") from error
+
+
+def _optional_address(library: ctypes.CDLL, name: str) -> ctypes.c_void_p | None:
+    return ctypes.cast(getattr(library, name), _VOID) if name and hasattr(library, name) else None
+
+
+def _workspace_bytes(library: ctypes.CDLL) -> int:
+    try:
+        return ctypes.c_uint64.in_dll(library, "kernel_workspace_bytes").value
+    except ValueError:
+        return 0  # hand-written kernels may do without an arena
+
+
+class _TaskRow(ctypes.Structure):
+    _fields_ = [("task", ctypes.c_uint64), ("func_ids", ctypes.c_int32 * 3), ("blocks", ctypes.c_int32)]
+
+
+class _EdgeRow(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_uint64), ("end", ctypes.c_uint64)]
+
+
+class _BlockRow(ctypes.Structure):
+    _fields_ = [
+        ("task", ctypes.c_uint64),
+        ("block", ctypes.c_int32),
+        ("lane", ctypes.c_int32),
+        ("start_ns", ctypes.c_int64),
+        ("end_ns", ctypes.c_int64),
+        ("thread", ctypes.c_uint64),
+    ]
+
+
+def _read_trace(runtime: ctypes.CDLL, trace: int) -> RunTrace:
+    n = ctypes.c_uint64()
+    tasks_at = runtime.pypto_trace_tasks(trace, ctypes.byref(n))
+    rows = [tasks_at[i] for i in range(n.value)]
+    tasks = tuple(TraceTask(r.task, tuple(i for i in r.func_ids if i >= 0), r.blocks) for r in rows)
+    edges_at = runtime.pypto_trace_edges(trace, ctypes.byref(n))
+    edges = frozenset((edges_at[i].start, edges_at[i].end) for i in range(n.value))
+    blocks_at = runtime.pypto_trace_blocks(trace, ctypes.byref(n))
+    blocks = tuple(
+        TraceBlock(r.task, r.block, r.lane, r.start_ns, r.end_ns, r.thread)
+        for r in (blocks_at[i] for i in range(n.value))
+    )
+    return RunTrace(tasks, edges, blocks)

@@ -1,0 +1,38 @@
+"""One store for the session, and the two hand-written sources that most tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypto.backend.toolchain import CodeKind
+from pypto.runtime import build
+from pypto.runtime.build import CompileJob
+from pypto.runtime.native_runtime import NativeKernel, NativeProgram
+from tests.runtime.script import Runner
+
+NATIVE = Path(__file__).parent / "native"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Binaries of this session are kept apart from the user's."""
+    root = tmp_path_factory.mktemp("store")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYPTO_CACHE_DIR", str(root))
+        yield root
+
+
+@pytest.fixture(scope="session")
+def runner(session_store: Path) -> Runner:
+    """The script orchestration with the test kernel as ids 0 (vector) and 1 (cube)."""
+    jobs = [
+        CompileJob(CodeKind.ORCHESTRATION, NATIVE / "orchestration.cpp", "test orchestration"),
+        CompileJob(CodeKind.EXTERNAL_KERNEL, NATIVE / "kernel.cpp", "test kernel"),
+    ]
+    orchestration, kernel = build.compile_jobs(jobs, with_runtime=True)
+    kernels = [NativeKernel(0, "vector_test", False, kernel), NativeKernel(1, "cube_test", True, kernel)]
+    names = ("aicpu_orchestration_entry", "aicpu_orchestration_config")
+    return Runner(NativeProgram(orchestration, *names, kernels))
