@@ -35,6 +35,7 @@ from pypto.passes.properties import (
     get_structural_properties,
     get_verified_properties,
 )
+from pypto.passes.simplify import simplify
 from pypto.passes.unroll_loops import unroll_loops
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "unroll_loops",
     "ctrl_flow_transform",
     "convert_to_ssa",
+    "simplify",
     "normalize_stmt_structure",
     "flatten_call_expr",
 ]

@@ -214,7 +214,7 @@ class _Conversion:
         ]
 
     def _promoted(self, loop: ir.ForStmt | ir.WhileStmt, excluded: set[ir.Var]) -> list[_Promoted]:
-        """Decide what the loop carries beyond its existing iter_args: carried variables, then escaping ones."""
+        """Decide what the loop carries besides its existing iter_args: carried, then escaping variables."""
         assigned = [var for var in self._summaries.of(loop.body).assigned if var not in excluded]
         carried = [var for var in assigned if var in self._versions]
         escaping = [var for var in assigned if var not in self._versions and self._needs.is_needed(var)]
@@ -235,9 +235,7 @@ class _Conversion:
 
     def _zero_trip_value(self, var: ir.Var, type_: ir.Type) -> ir.Expr:
         """Return what a variable first assigned in a loop holds if the loop makes no trip."""
-        for param, direction in zip(
-            self._function.params_, self._function.param_directions_, strict=True
-        ):
+        for param, direction in zip(self._function.params_, self._function.param_directions_, strict=True):
             version = self._versions.get(param)
             if direction is not ir.ParamDirection.In and version is not None and version.type == type_:
                 return version
@@ -281,9 +279,7 @@ class _Conversion:
             for var in {**then_final, **else_final}
             if var in self._versions or (var in then_final and var in else_final)
         )
-        return_vars = [
-            self._define(var, "rv", self._versions.type(var.type)) for var in stmt.return_vars_
-        ]
+        return_vars = [self._define(var, "rv", self._versions.type(var.type)) for var in stmt.return_vars_]
         if merged:
             then_values = [self._branch_value(var, then_final) for var in merged]
             else_values = [self._branch_value(var, else_final) for var in merged]

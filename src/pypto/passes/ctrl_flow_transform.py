@@ -1,6 +1,7 @@
 """CtrlFlowTransform: remove `break` and `continue` from kernel functions.
 
-Kernels (InCore, AIC, AIV) run on cores that only know structured control flow. Loops are rewritten inside out:
+Kernels (InCore, AIC, AIV) run on cores that only know structured control flow. Loops are rewritten from
+the inside out:
 
 1. `continue`: the statements it skips move into the branch that does not continue (see `escape_lowering`).
 2. `break` in a `while`: a flag joins the condition, and the statements after the break are guarded by it.

@@ -172,9 +172,7 @@ class EscapeLowering:
         )
         return [*done, guard], list(phis)
 
-    def _nested(
-        self, stmt: ir.Stmt, defined: set[ir.Var], flag: ir.Var
-    ) -> tuple[ir.Stmt, list[ir.Expr]]:
+    def _nested(self, stmt: ir.Stmt, defined: set[ir.Var], flag: ir.Var) -> tuple[ir.Stmt, list[ir.Expr]]:
         """Lower a statement with the escape somewhere inside; the values count only if the flag is set."""
         unused: list[ir.Expr] = list(self._carried.iter_args) if self._carried is not None else []
         if isinstance(stmt, ir.IfStmt):
@@ -221,7 +219,10 @@ class EscapeLowering:
     def _phis(self, values: list[ir.Expr]) -> list[ir.Var]:
         return [
             self._names.var(
-                base_of(value.name_hint) if isinstance(value, ir.Var) else "phi", "phi", value.type, value.span
+                base_of(value.name_hint) if isinstance(value, ir.Var) else "phi",
+                "phi",
+                value.type,
+                value.span,
             )
             for value in values
         ]

@@ -1,4 +1,6 @@
-"""FlattenCallExpr: three-address form. Afterwards a Call stands only as the value of an assignment or an EvalStmt.
+"""FlattenCallExpr: three-address form.
+
+Afterwards a Call stands only as the value of an assignment or an EvalStmt.
 
 1. A Call in any other position becomes `t__tmp_v<n> = call` right before the statement, inner calls first,
    left to right.
@@ -100,9 +102,7 @@ class _Flattening:
         before.append(new)
         return before
 
-    def _operand(
-        self, expr: ir.Expr, before: list[ir.Stmt], hoisted: tuple[type[ir.Expr], ...]
-    ) -> ir.Expr:
+    def _operand(self, expr: ir.Expr, before: list[ir.Stmt], hoisted: tuple[type[ir.Expr], ...]) -> ir.Expr:
         """Flatten an expression that may not be a call itself."""
         expr = self._operands(expr, before)
         return self._hoist(expr, before) if isinstance(expr, hoisted) else expr
@@ -185,7 +185,7 @@ def _with_operands(node: ir.Expr, old: Sequence[ir.Expr], new: list[ir.Expr]) ->
 
 
 def _is_flat(expr: ir.Expr) -> bool:
-    """Say quickly that the common forms have nothing to hoist: a leaf, or a call of leaves and flat tuples."""
+    """Say quickly that there is nothing to hoist: a leaf, or a call of leaves and flat tuples."""
     if isinstance(expr, _LEAVES):
         return True
     if not isinstance(expr, ir.Call):

@@ -192,7 +192,9 @@ class _Expansion:
 
 def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
     if spliced.values is None:
-        raise internal_error(f"Inline function '{callee.name}' has no return value but its call is used as one")
+        raise internal_error(
+            f"Inline function '{callee.name}' has no return value, but its call is used as one"
+        )
     return list(spliced.values)
 
 

@@ -92,7 +92,7 @@ def _is_tuple_return(values: tuple[ir.Expr, ...]) -> bool:
 def _untuple(
     function: ir.Function, stmts: list[ir.Stmt], value: ir.Expr
 ) -> tuple[list[ir.Stmt], tuple[ir.Expr, ...]]:
-    """Replace one returned tuple by its elements; the assignment that built it goes if nothing else reads it."""
+    """Replace one returned tuple by its elements and drop the assignment that built it, if unread."""
     if isinstance(value, ir.MakeTuple):
         return stmts, value.elements_
     sources = [s for s in stmts if isinstance(s, ir.AssignStmt) and s.var is value]

@@ -93,6 +93,4 @@ def _constant(expr: ir.Expr, role: str) -> int:
         return expr.value
     if isinstance(expr, ir.Neg) and isinstance(expr.operand, ir.ConstInt):
         return -expr.operand.value
-    raise ValueError(
-        f"Unroll loop {role} must be a compile-time integer constant, got {type(expr).__name__}"
-    )
+    raise ValueError(f"Unroll loop {role} must be a compile-time integer constant, got {type(expr).__name__}")

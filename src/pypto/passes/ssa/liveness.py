@@ -7,7 +7,7 @@ Two questions of ConvertToSSA are answered here, both from summaries that are co
 
 A statement's summary does not depend on where it stands, so one object that occurs twice (UnrollLoops
 repeats bodies) is summarised once. Per sequence, an index from variable to the positions that read or assign
-it is built on the first question about that sequence; each question is then a binary search per nesting level.
+it is built on the first question about that sequence; each question is then a binary search per level.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""Public import path of the integer analysis in `pypto.ir.arith`."""
+
+from pypto.ir.arith import (
+    Analyzer,
+    CanonicalSimplifier,
+    CompareResult,
+    ConstIntBound,
+    ConstIntBoundAnalyzer,
+    ConstraintContext,
+    IntSet,
+    IntSetAnalyzer,
+    ModularSet,
+    ModularSetAnalyzer,
+    RewriteSimplifier,
+    TransitiveComparisonAnalyzer,
+    extended_euclidean,
+    floordiv,
+    floormod,
+    fold_const,
+    gcd,
+    lcm,
+)
+
+__all__ = [
+    "Analyzer",
+    "CanonicalSimplifier",
+    "CompareResult",
+    "ConstIntBound",
+    "ConstIntBoundAnalyzer",
+    "ConstraintContext",
+    "IntSet",
+    "IntSetAnalyzer",
+    "ModularSet",
+    "ModularSetAnalyzer",
+    "RewriteSimplifier",
+    "TransitiveComparisonAnalyzer",
+    "extended_euclidean",
+    "floordiv",
+    "floormod",
+    "fold_const",
+    "gcd",
+    "lcm",
+]

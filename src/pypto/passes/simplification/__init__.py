@@ -1,0 +1,1 @@
+"""The parts of Simplify: rewriting of expressions and types, and removal of what became unused."""
