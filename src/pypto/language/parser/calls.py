@@ -1,0 +1,171 @@
+"""Calls in expressions: which handler a callee belongs to, and the calls that are not operators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from pypto import ir
+from pypto.language.inline_function import InlineFunction
+from pypto.language.parser.closure import NOT_FOUND
+from pypto.language.parser.diagnostics import (
+    InvalidOperationError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.dim_folding import fold_dim
+from pypto.language.parser.function_calls import call_external, call_method
+from pypto.language.parser.function_parser import FunctionParser, expression
+from pypto.language.parser.inlining import expand_inline
+from pypto.language.parser.op_calls import find_op, parse_op_call
+from pypto.language.parser.slots import DTYPES, dotted_name, enum_literal, last_name, resolve_dtype
+from pypto.language.parser.split_aiv import parse_lane_transfer
+from pypto.language.parser.submits import reject_bare_submit
+from pypto.language.parser.task_ids import parse_task_dummy
+from pypto.language.parser.windows import check_host_only, reject_misplaced_window_buffer
+from pypto.language.parser.yields import parse_yield_expression
+
+CallHandler = Callable[[FunctionParser, ast.Call], ir.Expr]
+
+
+@expression(ast.Call)
+def parse_call(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """A call: an operator, a method, an external function or one of the special forms."""
+    func = node.func
+    if isinstance(func, ast.Name):
+        return _parse_bare_call(p, node, func)
+    name = dotted_name(func)
+    if name is not None:
+        special = _SPECIAL.get(name) or _SPECIAL_BY_LEAF.get(name.rpartition(".")[2])
+        if special is not None:
+            return special(p, node)
+        if name.startswith("self.") and name.count(".") == 1:
+            return call_method(p, node, name[len("self.") :])
+    return parse_op_call(p, node, find_op(p, node, name))
+
+
+def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Expr:
+    special = _SPECIAL_BY_LEAF.get(func.id)
+    if special is not None:
+        return special(p, node)
+    callee = p.closure.lookup(func.id)
+    if isinstance(callee, ir.Function):
+        return call_external(p, node, callee)
+    if isinstance(callee, InlineFunction):
+        value = expand_inline(p, callee, node)
+        if value is None:
+            raise ParserTypeError(
+                f"Inline function '{callee.name}' has no return value",
+                span=p.span(node),
+                hint="Return a value from it, or call it as a statement",
+            )
+        return value
+    if func.id == "abs" and p.source.is_text and len(node.args) == 1:
+        operand = p.expr(node.args[0])
+        if isinstance(operand.type, ir.ScalarType):
+            return ir.Abs(operand, operand.type.dtype, p.span(node))
+    raise UnsupportedFeatureError(
+        f"Unsupported function call: {func.id}()",
+        span=p.span(node),
+        hint="Call operators as pl.<op>(...), methods as self.<method>(...); helpers need @pl.inline or @pl.function"
+        if callee is not NOT_FOUND
+        else "There is no such function where the decorator is applied",
+    )
+
+
+def parse_const(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """`pl.const(value, dtype)`."""
+    span = p.span(node)
+    if len(node.args) != 2 or node.keywords:
+        raise ParserSyntaxError("pl.const() requires exactly 2 arguments: value and dtype", span=span)
+    value = _numeric_literal(node.args[0])
+    if value is None:
+        raise ParserSyntaxError("The value of pl.const() must be a numeric literal", span=p.span(node.args[0]))
+    dtype = resolve_dtype(p, node.args[1])
+    if isinstance(value, float):
+        if not dtype.is_float():
+            raise ParserTypeError(
+                f"pl.const() cannot store the float {value} as {dtype}",
+                span=span,
+                hint="Write an integer literal, or use a floating-point dtype",
+            )
+        return ir.ConstFloat(value, dtype, span)
+    try:
+        return ir.ConstInt(value, dtype, span)
+    except TypeError as error:
+        raise ParserTypeError(str(error), span=span) from error
+
+
+def _numeric_literal(node: ast.expr) -> int | float | None:
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        sign, node = -1, node.operand
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return sign * node.value  # type: ignore[operator]
+    return None
+
+
+def _parse_get_byte(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """`pl.FP32.get_byte()`: the element size as a constant."""
+    assert isinstance(node.func, ast.Attribute)
+    owner = node.func.value
+    name = last_name(owner)
+    dtype = DTYPES.get(name or "")
+    if dtype is None and isinstance(owner, (ast.Name, ast.Attribute)):
+        value = p.closure.lookup(owner.id) if isinstance(owner, ast.Name) else p.closure.lookup_attribute(owner)
+        dtype = value if isinstance(value, ir.DataType) else None
+    if dtype is None:
+        raise ParserTypeError(f"Unknown DataType: {name or ast.unparse(owner)}", span=p.span(node))
+    return ir.ConstInt(dtype.get_byte(), ir.DataType.INDEX, p.span(node))
+
+
+def _parse_dim(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """`pl.tensor.dim`, which in orchestration may name an extent that is already known."""
+    symbol = fold_dim(p, node)
+    return symbol if symbol is not None else parse_op_call(p, node, find_op(p, node, "pl.tensor.dim"))
+
+
+def _parse_alloc(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """The printed form of an allocation: `pl.tile.alloc(space, size[, pinned=True])`."""
+    category = (dotted_name(node.func) or "").split(".")[1]
+    span = p.span(node)
+    if len(node.args) != 2:
+        raise InvalidOperationError(f"pl.{category}.alloc takes a memory space and a size", span=span)
+    space = node.args[0]
+    if isinstance(space, ast.Attribute):
+        member = enum_literal(p, ast.Attribute(ast.Name("MemorySpace"), space.attr), ir.MemorySpace, ParserTypeError)
+        args = [ir.ConstInt(member.value, ir.DataType.INDEX, span), p.expr(node.args[1])]
+    else:
+        args = [p.expr(argument) for argument in node.args]
+    kwargs = {keyword.arg: p.closure.evaluate(keyword.value, span) for keyword in node.keywords}
+    return ir.create_op_call(f"{category}.alloc", args, kwargs, span)
+
+
+def _parse_world_size(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    check_host_only(p, node, "world_size")
+    return parse_op_call(p, node, find_op(p, node, dotted_name(node.func)))
+
+
+_SPECIAL: dict[str, CallHandler] = {
+    "pl.const": parse_const,
+    "pl.submit": reject_bare_submit,
+    "pl.spmd_submit": reject_bare_submit,
+    "pl.tensor.dim": _parse_dim,
+    "pl.tensor.alloc": _parse_alloc,
+    "pl.tile.alloc": _parse_alloc,
+    "pl.system.task_dummy": parse_task_dummy,
+    "pld.alloc_window_buffer": reject_misplaced_window_buffer,
+    "pld.tensor.alloc_window_buffer": reject_misplaced_window_buffer,
+    "pld.world_size": _parse_world_size,
+    "pld.system.world_size": _parse_world_size,
+}
+for _name in ("aiv_shard", "aic_gather"):
+    for _prefix in ("pl", "pl.tile", "pl.tensor"):
+        _SPECIAL[f"{_prefix}.{_name}"] = parse_lane_transfer
+
+# Recognised whatever stands before the last dot, and as bare names.
+_SPECIAL_BY_LEAF: dict[str, CallHandler] = {
+    "yield_": parse_yield_expression,
+    "get_byte": _parse_get_byte,
+}

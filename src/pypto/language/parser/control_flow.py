@@ -1,0 +1,447 @@
+"""Loops over `pl` iterators, `while`, and `if`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pypto import ir
+from pypto.language.parser.annotations import is_left_to_value, resolve_type
+from pypto.language.parser.closure import NOT_FOUND
+from pypto.language.parser.comments import else_line, header_end
+from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
+from pypto.language.parser.function_parser import Frame, FunctionParser, Yields, statement, to_body
+from pypto.language.parser.slots import last_name
+from pypto.language.parser.split_aiv import parse_split_aiv_loop
+from pypto.language.parser.spmd import parse_spmd_loop
+from pypto.language.parser.yields import direct_yield_names
+
+_KINDS = {
+    "range": ir.ForKind.Sequential,
+    "parallel": ir.ForKind.Parallel,
+    "unroll": ir.ForKind.Unroll,
+    "pipeline": ir.ForKind.Pipeline,
+}
+
+
+
+@statement(ast.For)
+def parse_for(p: FunctionParser, node: ast.For) -> None:
+    """`for` over one of the seven iterators."""
+    call = node.iter
+    name = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    handler = _ITERATORS.get(name or "")
+    if handler is None or not isinstance(call, ast.Call):
+        raise ParserSyntaxError(
+            "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() or "
+            "pl.split_aiv()",
+            span=p.span(node.iter),
+            hint="Write: for i in pl.range(n):",
+        )
+    if node.orelse:
+        raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
+    handler(p, node, call)
+
+
+# -- counted loops -------------------------------------------------------------------------------------------
+
+
+def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
+    assert isinstance(call.func, ast.Attribute)
+    kind = call.func.attr
+    comments = _header_comments(p, node.iter)
+    name, iter_names = _loop_target(p, node)
+    bounds = _bounds(p, call, kind)
+    inits, attrs = _loop_keywords(p, call, kind)
+    if iter_names is None and inits:
+        raise ParserSyntaxError(
+            "For loop target must be a tuple when init_values is provided",
+            span=p.span(node.target),
+            hint="Write: for i, (acc,) in pl.range(n, init_values=(start,)):",
+        )
+    _check_counts(p, node, iter_names or [], inits)
+    if kind == "unroll":
+        _check_unroll_bounds(p, call, bounds)
+    loop_var = ir.Var(name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target))
+    carried = [
+        ir.IterArg(arg, init.type, init, p.span(node.target)) for arg, init in zip(iter_names or [], inits, strict=True)
+    ]
+    frame = Frame(kind, yields=Yields(), carries_values=bool(carried))
+    body = _loop_body(p, node, frame, [(name, loop_var), *((arg.name_hint, arg) for arg in carried)])
+    results = _loop_results(p, node, frame, carried, "For")
+    start, stop, step = bounds
+    loop = ir.ForStmt(
+        loop_var, start, stop, step, carried, body, results, p.source.head_span(node), _KINDS[kind], attrs or None
+    )
+    _emit_compound(p, loop, comments)
+
+
+def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | None]:
+    """The loop variable and, for the tuple form, the names of the carried values."""
+    target = node.target
+    if isinstance(target, ast.Name):
+        return target.id, None
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        raise ParserSyntaxError(
+            "For loop target must be a simple name or: (loop_var, (iter_args...))", span=p.span(target)
+        )
+    loop_var, carried = target.elts
+    if not isinstance(loop_var, ast.Name):
+        raise ParserSyntaxError("Loop variable must be a simple name", span=p.span(loop_var))
+    if not isinstance(carried, ast.Tuple):
+        raise ParserSyntaxError(
+            "Iter args must be a tuple", span=p.span(carried), hint="Write: for i, (acc,) in pl.range(...)"
+        )
+    return loop_var.id, _iter_arg_names(p, carried)
+
+
+def _iter_arg_names(p: FunctionParser, node: ast.Tuple) -> list[str]:
+    for element in node.elts:
+        if not isinstance(element, ast.Name):
+            raise ParserSyntaxError("Iter arg must be a simple name", span=p.span(element))
+    return [element.id for element in node.elts if isinstance(element, ast.Name)]
+
+
+def _check_counts(p: FunctionParser, node: ast.For, names: Sequence[str], inits: Sequence[ir.Expr]) -> None:
+    if len(names) != len(inits):
+        raise ParserSyntaxError(
+            f"Mismatch: {len(names)} iter_args but {len(inits)} init_values",
+            span=p.span(node.target),
+            hint="Give one initial value per carried name",
+        )
+
+
+def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.Expr, ir.Expr]:
+    count = len(call.args)
+    if count == 0:
+        raise ParserSyntaxError(f"pl.{kind}() requires at least 1 argument", span=p.span(call))
+    if count > 3:
+        raise ParserSyntaxError(f"pl.{kind}() takes at most 3 positional arguments, got {count}", span=p.span(call))
+    values = [p.expr(argument) for argument in call.args]
+    span = p.span(call)
+    zero, one = ir.ConstInt(0, ir.DataType.INDEX, span), ir.ConstInt(1, ir.DataType.INDEX, span)
+    if count == 1:
+        return zero, values[0], one
+    return values[0], values[1], values[2] if count == 3 else one
+
+
+def _loop_dtype(bounds: tuple[ir.Expr, ir.Expr, ir.Expr], written: int) -> ir.DataType:
+    """The loop variable's dtype, from the constant bounds that stand in the source."""
+    start, stop, step = bounds
+    given = (stop,) if written == 1 else (start, stop) if written == 2 else (start, stop, step)
+    dtypes = [bound.dtype for bound in given if isinstance(bound, ir.ConstInt)]
+    for dtype in dtypes:
+        if dtype not in (ir.DataType.INDEX, ir.DataType.INT64):
+            return dtype
+    if dtypes and ir.DataType.INDEX not in dtypes:
+        return ir.DataType.INT64
+    return ir.DataType.INDEX
+
+
+def _check_unroll_bounds(
+    p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]
+) -> None:
+    if not all(isinstance(bound, ir.ConstInt) for bound in bounds):
+        raise ParserSyntaxError(
+            "pl.unroll() requires compile-time constant integer bounds",
+            span=p.span(call),
+            hint="Use pl.range() when a bound is only known at run time",
+        )
+    step = bounds[2]
+    if isinstance(step, ir.ConstInt) and step.value == 0:
+        raise ParserSyntaxError("pl.unroll() step cannot be zero", span=p.span(call))
+
+
+def _loop_keywords(p: FunctionParser, call: ast.Call, kind: str) -> tuple[list[ir.Expr], dict[str, Any]]:
+    """Initial values and attributes of a counted loop."""
+    inits: list[ir.Expr] = []
+    attrs: dict[str, Any] = {}
+    stage: int | None = None
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg == "init_values":
+            inits = _init_values(p, value, "init_values must be a list or tuple")
+            if kind == "unroll" and inits:
+                raise ParserSyntaxError("pl.unroll() cannot be combined with init_values", span=p.span(value))
+        elif keyword.arg == "stage" and kind == "pipeline":
+            stage = _stage(p, value)
+        elif keyword.arg == "stage":
+            raise ParserSyntaxError(
+                f"stage= is only supported on pl.pipeline(), not pl.{kind}()", span=p.span(value)
+            )
+        elif keyword.arg == "attrs":
+            attrs = _loop_attrs(p, value)
+        else:
+            supported = "init_values, stage, attrs" if kind == "pipeline" else "init_values, attrs"
+            raise ParserSyntaxError(
+                f"Unknown keyword argument '{keyword.arg}' in pl.{kind}()",
+                span=p.span(value),
+                hint=f"Supported keywords: {supported}",
+            )
+    if kind == "pipeline":
+        if stage is None:
+            raise ParserSyntaxError("pl.pipeline() requires stage=", span=p.span(call), hint="Add stage=2")
+        attrs = {"pipeline_stages": stage, **attrs}
+    return inits, attrs
+
+
+def _init_values(p: FunctionParser, node: ast.expr, message: str) -> list[ir.Expr]:
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        raise ParserSyntaxError(message, span=p.span(node))
+    return [p.expr(element) for element in node.elts]
+
+
+def _stage(p: FunctionParser, node: ast.expr) -> int:
+    value = p.closure.fold(node, p.names.__contains__)
+    if value is NOT_FOUND or isinstance(value, bool) or not isinstance(value, int):
+        raise ParserSyntaxError("stage must be a compile-time constant integer", span=p.span(node))
+    if value < 1:
+        raise ParserSyntaxError(f"stage must be >= 1, got {value}", span=p.span(node))
+    return value
+
+
+def _loop_attrs(p: FunctionParser, node: ast.expr) -> dict[str, Any]:
+    if not isinstance(node, ast.Dict):
+        raise ParserSyntaxError("attrs must be a dict literal", span=p.span(node))
+    attrs: dict[str, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+            raise ParserSyntaxError("attrs keys must be string literals", span=p.span(key or value))
+        constant = p.closure.fold(value, lambda name: True)
+        if not isinstance(constant, (bool, int, float, str)):
+            raise ParserSyntaxError(f"Unsupported value type for attrs key '{key.value}'", span=p.span(value))
+        attrs[key.value] = constant
+    return attrs
+
+
+# -- what all loops share ------------------------------------------------------------------------------------
+
+
+def _loop_body(p: FunctionParser, node: ast.For, frame: Frame, bindings: Sequence[tuple[str, ir.Var]]) -> ir.Stmt:
+    """Parse a loop body; without carried values and yields its names leak outward."""
+    p.frames.append(frame)
+    p.names.push()
+    try:
+        for name, variable in bindings:
+            p.bind_new(name, variable, allow_redefinition=True)
+        statements = p.block(node.body)
+    finally:
+        p.frames.pop()
+        leaks = not frame.carries_values and frame.yields is not None and not frame.yields.names
+        if leaks:
+            p.names.pop_leaking()
+        else:
+            p.names.pop()
+    return to_body(statements, p.source.head_span(node))
+
+
+def _loop_results(
+    p: FunctionParser, node: ast.For, frame: Frame, carried: Sequence[ir.IterArg], what: str
+) -> list[ir.Var]:
+    """The variables that hold the carried values after the loop, bound to the names of the yield targets."""
+    yields = frame.yields
+    assert yields is not None
+    if not carried and not yields.names:
+        return []
+    span = p.source.head_span(node)
+    if not yields.names:
+        return [ir.Var(f"{arg.name_hint}_out", arg.type, span) for arg in carried]
+    if len(yields.names) != len(carried):
+        raise ValueError(
+            f"{what} loop has {len(carried)} iteration arguments but {len(yields.names)} return variables. "
+            "They must match."
+        )
+    results = [ir.Var(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)]
+    for result in results:
+        p.bind_new(result.name_hint, result, allow_redefinition=True)
+    return results
+
+
+def _header_comments(p: FunctionParser, last_expression: ast.expr) -> list[str]:
+    if p.comments is None:
+        return []
+    return p.comments.take(header_end(p.source, last_expression))
+
+
+def _emit_compound(p: FunctionParser, stmt: ir.Stmt, comments: list[str]) -> None:
+    if comments:
+        ir.attach_leading_comments(stmt, comments)
+    p.emit(stmt)
+
+
+# -- while ---------------------------------------------------------------------------------------------------
+
+
+@statement(ast.While)
+def parse_while(p: FunctionParser, node: ast.While) -> None:
+    """`while condition:` without carried values; names of the body leak."""
+    if node.orelse:
+        raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
+    comments = _header_comments(p, node.test)
+    condition = _condition(p, node.test, "while")
+    frame = Frame("while", yields=Yields())
+    p.frames.append(frame)
+    p.names.push()
+    try:
+        statements = p.block(node.body)
+    finally:
+        p.frames.pop()
+        p.names.pop_leaking()
+    span = p.source.head_span(node)
+    _emit_compound(p, ir.WhileStmt(condition, [], to_body(statements, span), [], span), comments)
+
+
+def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
+    """`for (a, b) in pl.while_(init_values=(x, y)):` with the condition as its first statement."""
+    comments = _header_comments(p, node.iter)
+    inits = _while_init_values(p, call)
+    condition_node = _while_condition(p, node)
+    if not isinstance(node.target, ast.Tuple):
+        raise ParserSyntaxError(
+            "While loop target must be a tuple", span=p.span(node.target), hint="Write: for (a,) in pl.while_(...)"
+        )
+    names = _iter_arg_names(p, node.target)
+    _check_counts(p, node, names, inits)
+    carried = [ir.IterArg(name, init.type, init, p.span(node.target)) for name, init in zip(names, inits, strict=True)]
+    frame = Frame("while", yields=Yields(), carries_values=True)
+    p.frames.append(frame)
+    p.names.push()
+    try:
+        for arg in carried:
+            p.bind_new(arg.name_hint, arg, allow_redefinition=True)
+        condition = _condition(p, condition_node, "while")
+        if p.comments is not None:
+            p.hold_comments(node.body[0])
+        statements = p.block(node.body[1:])
+    finally:
+        p.frames.pop()
+        p.names.pop()
+    results = _loop_results(p, node, frame, carried, "While")
+    span = p.source.head_span(node)
+    _emit_compound(p, ir.WhileStmt(condition, carried, to_body(statements, span), results, span), comments)
+
+
+def _while_init_values(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
+    span = p.span(call)
+    if call.args:
+        raise ParserSyntaxError("pl.while_() takes no positional arguments", span=span)
+    inits: list[ir.Expr] = []
+    for keyword in call.keywords:
+        if keyword.arg != "init_values":
+            raise ParserSyntaxError(
+                f"Unknown keyword argument '{keyword.arg}' in pl.while_()",
+                span=p.span(keyword.value),
+                hint="Supported keywords: init_values",
+            )
+        inits = _init_values(p, keyword.value, "init_values must be a tuple or list")
+    if not inits:
+        raise ParserSyntaxError(
+            "pl.while_() requires init_values", span=span, hint="Write: for (a,) in pl.while_(init_values=(start,)):"
+        )
+    return inits
+
+
+def _while_condition(p: FunctionParser, node: ast.For) -> ast.expr:
+    conditions = [stmt for stmt in node.body if _is_cond(stmt)]
+    if not _is_cond(node.body[0]):
+        raise ParserSyntaxError(
+            "First statement in pl.while_() body must be pl.cond(condition)", span=p.span(node.body[0])
+        )
+    if len(conditions) > 1:
+        raise ParserSyntaxError("pl.cond() can only be the first statement", span=p.span(conditions[1]))
+    first = node.body[0]
+    assert isinstance(first, ast.Expr) and isinstance(first.value, ast.Call)
+    if len(first.value.args) != 1 or first.value.keywords:
+        raise ParserSyntaxError("pl.cond() requires exactly 1 argument", span=p.span(first))
+    return first.value.args[0]
+
+
+def _is_cond(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value.func) == "cond"
+
+
+def _condition(p: FunctionParser, node: ast.expr, word: str) -> ir.Expr:
+    condition = p.expr(node)
+    kind = condition.type
+    if not (isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.BOOL):
+        raise ParserTypeError(
+            f"{word} condition must be a Bool-typed scalar expression, got {kind}",
+            span=p.span(node),
+            hint="Compare explicitly, for example x != 0",
+        )
+    return condition
+
+
+# -- if ------------------------------------------------------------------------------------------------------
+
+
+@statement(ast.If)
+def parse_if(p: FunctionParser, node: ast.If) -> None:
+    """Two branches. With assignment-form yields the results get names; without, names of both branches leak."""
+    comments = _header_comments(p, node.test)
+    condition = _condition(p, node.test, "if")
+    declared = _declared_results(node)
+    frame = Frame("if", yields=Yields())
+    p.frames.append(frame)
+    span = p.source.head_span(node)
+    try:
+        limit = None
+        if node.orelse and p.comments is not None:
+            limit = else_line(p.source, node.body[-1].end_lineno or node.lineno, node.orelse[0].lineno)
+        then_body = to_body(_branch(p, node.body, leaks=not declared, limit=limit), span)
+        else_body: ir.Stmt | None = None
+        if node.orelse:
+            else_body = to_body(_branch(p, node.orelse, leaks=not declared, limit=None), span)
+    finally:
+        p.frames.pop()
+    results = [
+        ir.Var(name, _result_type(p, node, frame, name, annotation), span) for name, annotation in declared.items()
+    ]
+    for result in results:
+        p.bind_new(result.name_hint, result, allow_redefinition=True)
+    _emit_compound(p, ir.IfStmt(condition, then_body, else_body, results, span), comments)
+
+
+def _branch(p: FunctionParser, body: Sequence[ast.stmt], *, leaks: bool, limit: int | None) -> list[ir.Stmt]:
+    p.names.push()
+    try:
+        return p.block(body, limit)
+    finally:
+        if leaks:
+            p.names.pop_leaking()
+        else:
+            p.names.pop()
+
+
+def _declared_results(node: ast.If) -> dict[str, ast.expr | None]:
+    """Names (with the first annotation) that the branches yield, in order of first appearance."""
+    declared: dict[str, ast.expr | None] = {}
+    for branch in (node.body, node.orelse):
+        for name, annotation in direct_yield_names(branch):
+            if declared.get(name) is None:
+                declared[name] = annotation
+    return declared
+
+
+def _result_type(
+    p: FunctionParser, node: ast.If, frame: Frame, name: str, annotation: ast.expr | None
+) -> ir.Type:
+    assert frame.yields is not None
+    recorded = frame.yields.types.get(name)
+    if recorded is not None and (annotation is None or not isinstance(recorded, ir.UnknownType)):
+        return recorded
+    if annotation is not None and not is_left_to_value(annotation):
+        return resolve_type(p, annotation)
+    if recorded is not None:
+        return recorded
+    raise ParserTypeError(f"The type of yielded name '{name}' is unknown", span=p.source.head_span(node))
+
+
+_ITERATORS: dict[str, Callable[[FunctionParser, ast.For, ast.Call], None]] = {
+    **dict.fromkeys(_KINDS, _parse_counted_loop),
+    "while_": _parse_while_iterator,
+    "spmd": parse_spmd_loop,
+    "split_aiv": parse_split_aiv_loop,
+}
+

@@ -1,0 +1,188 @@
+"""Names, constants, scalar operators and tuples."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from pypto import ir
+from pypto.language.parser.closure import NOT_FOUND, value_to_ir
+from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.function_parser import FunctionParser, expression
+from pypto.language.parser.slots import last_name
+
+Builder = Callable[[ir.Expr, ir.Expr, ir.Span], ir.Expr]
+
+_BINARY: dict[type[ast.operator], Builder] = {
+    ast.Add: ir.add,
+    ast.Sub: ir.sub,
+    ast.Mult: ir.mul,
+    ast.Div: ir.truediv,
+    ast.FloorDiv: ir.floordiv,
+    ast.Mod: ir.mod,
+    ast.LShift: ir.bit_shift_left,
+    ast.RShift: ir.bit_shift_right,
+}
+# Printed programs may hold these (built by passes or the IR builder); source text of people may not.
+_PRINTED_BINARY: dict[type[ast.operator], Builder] = {
+    ast.BitAnd: ir.bit_and,
+    ast.BitOr: ir.bit_or,
+    ast.BitXor: ir.bit_xor,
+    ast.Pow: ir.pow,
+}
+_COMPARE: dict[type[ast.cmpop], Builder] = {
+    ast.Eq: ir.eq,
+    ast.NotEq: ir.ne,
+    ast.Lt: ir.lt,
+    ast.LtE: ir.le,
+    ast.Gt: ir.gt,
+    ast.GtE: ir.ge,
+}
+_BOOLEAN: dict[type[ast.boolop], Builder] = {ast.And: ir.and_, ast.Or: ir.or_}
+
+
+@expression(ast.Name)
+def parse_name(p: FunctionParser, node: ast.Name) -> ir.Expr:
+    """A variable of the body, or a captured Python value."""
+    return p.read_name(node)
+
+
+@expression(ast.Constant)
+def parse_constant(p: FunctionParser, node: ast.Constant) -> ir.Expr:
+    """A literal; `None` is the invalid task id."""
+    value = node.value
+    if isinstance(value, bool):
+        return ir.ConstBool(value, p.span(node))
+    if isinstance(value, int):
+        return int_constant(p, value, node)
+    if isinstance(value, float):
+        return ir.ConstFloat(value, ir.DataType.FP32, p.span(node))
+    if value is None:
+        return ir.create_op_call("system.task_invalid", [], p.span(node))
+    raise ParserTypeError(
+        f"Unsupported constant type: {type(value).__name__}",
+        span=p.span(node),
+        hint="Values of a body are ints, floats, bools and None",
+    )
+
+
+def int_constant(p: FunctionParser, value: int, node: ast.AST) -> ir.Expr:
+    """An INDEX constant; Python ints beyond 64 bits are an error of the program."""
+    try:
+        return ir.ConstInt(value, ir.DataType.INDEX, p.span(node))
+    except TypeError as error:
+        raise ParserTypeError(f"Integer constant {value} does not fit into 64 bits", span=p.span(node)) from error
+
+
+@expression(ast.BinOp)
+def parse_binary(p: FunctionParser, node: ast.BinOp) -> ir.Expr:
+    """Arithmetic, folded when no variable of the body takes part. Long chains lean left and are walked in a loop."""
+    folded = _fold(p, node)
+    if folded is not None:
+        return folded
+    chain: list[ast.BinOp] = []
+    left: ast.expr = node
+    while isinstance(left, ast.BinOp):
+        chain.append(left)
+        left = left.left
+        if isinstance(left, ast.BinOp) and (folded := _fold(p, left)) is not None:
+            break
+    else:
+        folded = None
+    result = folded if folded is not None else p.expr(left)
+    for link in reversed(chain):
+        result = _apply_binary(p, link, result)
+    return result
+
+
+def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
+    build = _BINARY.get(type(node.op))
+    if build is None and p.source.is_text and isinstance(left.type, ir.ScalarType):
+        build = _PRINTED_BINARY.get(type(node.op))
+    if build is None:
+        raise UnsupportedFeatureError(
+            f"Unsupported binary operator: {type(node.op).__name__}",
+            span=p.span(node),
+            hint="Scalars support + - * / // % << >>; use pl operations for everything else",
+        )
+    return build(left, p.expr(node.right), p.span(node))
+
+
+def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
+    """The constant that an expression over captured values amounts to."""
+    value = p.closure.fold(node, p.names.__contains__)
+    if value is NOT_FOUND:
+        return None
+    try:
+        return value_to_ir(value, p.span(node), p.resolve_dyn)
+    except (ParserTypeError, TypeError):
+        return None
+
+
+@expression(ast.UnaryOp)
+def parse_unary(p: FunctionParser, node: ast.UnaryOp) -> ir.Expr:
+    """Negation (folded on constants), `not`, `~`."""
+    if isinstance(node.op, (ast.USub, ast.UAdd)):
+        folded = _fold(p, node)
+        if folded is not None:
+            return folded
+    if isinstance(node.op, ast.UAdd):
+        raise UnsupportedFeatureError("Unsupported unary operator: UAdd", span=p.span(node))
+    operand = p.expr(node.operand)
+    span = p.span(node)
+    if isinstance(node.op, ast.Not):
+        return ir.not_(operand, span)
+    if isinstance(node.op, ast.Invert):
+        return ir.bit_not(operand, span)
+    if isinstance(operand, ir.ConstInt):
+        return ir.ConstInt(-operand.value, operand.dtype, span)
+    if isinstance(operand, ir.ConstFloat):
+        return ir.ConstFloat(-operand.value, operand.dtype, span)
+    return ir.neg(operand, span)
+
+
+@expression(ast.Compare)
+def parse_compare(p: FunctionParser, node: ast.Compare) -> ir.Expr:
+    """One comparison of two scalars."""
+    if len(node.ops) != 1:
+        raise ParserSyntaxError(
+            "Only simple comparisons supported", span=p.span(node), hint="Write a < b and b < c instead of a < b < c"
+        )
+    build = _COMPARE.get(type(node.ops[0]))
+    if build is None:
+        raise UnsupportedFeatureError(
+            f"Unsupported comparison: {type(node.ops[0]).__name__}", span=p.span(node), hint="Use == != < <= > >="
+        )
+    return build(p.expr(node.left), p.expr(node.comparators[0]), p.span(node))
+
+
+@expression(ast.BoolOp)
+def parse_boolean(p: FunctionParser, node: ast.BoolOp) -> ir.Expr:
+    """`and` / `or`, from left to right, without short circuit."""
+    build = _BOOLEAN[type(node.op)]
+    span = p.span(node)
+    result = p.expr(node.values[0])
+    for value in node.values[1:]:
+        result = build(result, p.expr(value), span)
+    return result
+
+
+@expression(ast.List, ast.Tuple)
+def parse_tuple(p: FunctionParser, node: ast.List | ast.Tuple) -> ir.Expr:
+    """A list or tuple display."""
+    return ir.MakeTuple([p.expr(element) for element in node.elts], p.span(node))
+
+
+@expression(ast.Attribute)
+def parse_attribute(p: FunctionParser, node: ast.Attribute) -> ir.Expr:
+    """The few attributes that are values: members of memory spaces."""
+    if last_name(node.value) in ("Mem", "MemorySpace"):
+        member: Any = ir.MemorySpace.__members__.get(node.attr)
+        if member is not None:
+            return ir.ConstInt(member.value, ir.DataType.INDEX, p.span(node))
+    raise UnsupportedFeatureError(
+        f"Standalone attribute access not supported: {ast.unparse(node)}",
+        span=p.span(node),
+        hint="Extents are read with pl.tensor.dim(x, axis); other attributes can be captured into a plain name",
+    )

@@ -1,0 +1,179 @@
+"""Attributes of a function: from the decorator's `attrs=` and from the `pl.func_attr({...})` prologue."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import Any
+
+from pypto import ir
+from pypto.ir.walk import walk
+from pypto.language.parser.attr_values import direction_marker, enum_attribute
+from pypto.language.parser.closure import NOT_FOUND
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.slots import dotted_name, enum_literal
+from pypto.language.typing import ExprHandle
+
+_DECORATOR_ONLY = ("auto_scope", "external_source")
+
+
+def normalise_decorator_attrs(attrs: Any) -> dict[str, Any]:
+    """The `attrs=` of `@pl.function(...)` as it is stored on the function.
+
+    Raises:
+        ParserSyntaxError: it is not a dict of strings to constant values.
+    """
+    if attrs is None:
+        return {}
+    if not isinstance(attrs, dict):
+        raise ParserSyntaxError(
+            f"@pl.function(attrs=...) must be a dict, got {type(attrs).__name__}", hint='Write attrs={"key": value}'
+        )
+    if attrs:
+        warnings.warn(
+            "@pl.function(attrs={...}) is deprecated; write pl.func_attr({...}) as the first statement of the body",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    stored: dict[str, Any] = {}
+    for key, value in attrs.items():
+        if not isinstance(key, str):
+            raise ParserSyntaxError(f"@pl.function(attrs=...) keys must be strings, got {key!r}")
+        if isinstance(value, ir.SplitMode):
+            if value is not ir.SplitMode.NONE:
+                stored[key] = value.value
+            continue
+        stored[key] = _plain_value(key, value)
+    return stored
+
+
+def _plain_value(key: str, value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain_value(key, item) for item in value]
+    if isinstance(value, ExprHandle):
+        if not value.has_expr() and not hasattr(value, "bind"):
+            raise ParserSyntaxError(f"Function attribute '{key}' holds an annotation-only {type(value).__name__}")
+        value = value.unwrap()
+    if isinstance(value, ir.Expr) and any(isinstance(node, ir.Var) for node in walk(value)):
+        raise ParserSyntaxError(
+            f"Function attribute '{key}' references a variable",
+            hint="Parameters can be named in pl.func_attr({...}) at the start of the body",
+        )
+    return value
+
+
+# -- prologue ------------------------------------------------------------------------------------------------
+
+
+def is_func_attr(node: ast.stmt) -> bool:
+    """Whether a statement is `pl.func_attr(...)`."""
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted_name(node.value.func) == "pl.func_attr"
+    )
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is a bare string."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def split_prologue(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.Expr], list[ast.stmt]]:
+    """A function body as docstring, attribute statements and the rest."""
+    start = 1 if body and is_docstring(body[0]) else 0
+    end = start
+    while end < len(body) and is_func_attr(body[end]):
+        end += 1
+    return body[:start], [node for node in body[start:end] if isinstance(node, ast.Expr)], body[end:]
+
+
+def parse_prologue(p: FunctionParser, statements: list[ast.Expr], attrs: dict[str, Any]) -> None:
+    """Add the attributes of `pl.func_attr` statements to `attrs`."""
+    seen = set(attrs)
+    for statement in statements:
+        call = statement.value
+        assert isinstance(call, ast.Call)
+        if len(call.args) != 1 or call.keywords:
+            raise ParserSyntaxError(
+                "pl.func_attr() takes exactly one positional dict argument (no keywords)", span=p.span(statement)
+            )
+        for key, value in _items(p, call.args[0]):
+            if key in _DECORATOR_ONLY:
+                raise ParserSyntaxError(
+                    f"'{key}' cannot be set with pl.func_attr()",
+                    span=p.span(value),
+                    hint=f"Write @pl.function({key}=...)",
+                )
+            if key in seen:
+                raise ParserSyntaxError(
+                    f"Duplicate function attribute '{key}'", span=p.span(value), hint="Give each attribute once"
+                )
+            seen.add(key)
+            _store(p, attrs, key, value)
+
+
+def _items(p: FunctionParser, node: ast.expr) -> list[tuple[str, ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        raise ParserSyntaxError("The argument of pl.func_attr() must be a dict literal", span=p.span(node))
+    items: list[tuple[str, ast.expr]] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise ParserSyntaxError("Unsupported `**` unpacking in pl.func_attr()", span=p.span(value))
+        if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+            raise ParserSyntaxError("A pl.func_attr() key must be a string literal", span=p.span(key))
+        items.append((key.value, value))
+    return items
+
+
+def _store(p: FunctionParser, attrs: dict[str, Any], key: str, node: ast.expr) -> None:
+    if key == "split":
+        mode = enum_literal(p, node, ir.SplitMode)
+        if mode is not ir.SplitMode.NONE:
+            attrs[key] = mode.value
+        return
+    attrs[key] = _value(p, key, node)
+
+
+def _value(p: FunctionParser, key: str, node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, (bool, int, float, str)):
+            return node.value
+        raise ParserSyntaxError(
+            f"Function attribute '{key}' has the unsupported constant {node.value!r}", span=p.span(node)
+        )
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value  # type: ignore[operator]
+    if isinstance(node, ast.List):
+        return _list_value(p, key, node)
+    if isinstance(node, ast.Attribute):
+        found = enum_attribute(p, node)
+        if found is not NOT_FOUND:
+            return found
+    if isinstance(node, ast.Name):
+        return _parameter(p, key, node)
+    return p.expr(node)
+
+
+def _list_value(p: FunctionParser, key: str, node: ast.List) -> list[Any]:
+    elements = node.elts
+    constants = [element.value for element in elements if isinstance(element, ast.Constant)]
+    if len(constants) == len(elements) and all(type(value) is int for value in constants):
+        return constants
+    if all(isinstance(element, ast.Name) for element in elements):
+        return [_parameter(p, key, element) for element in elements if isinstance(element, ast.Name)]
+    directions = [direction_marker(element) for element in elements]
+    if all(direction is not None for direction in directions):
+        return directions
+    raise ParserSyntaxError(f"Unsupported list element type for key: '{key}'", span=p.span(node))
+
+
+def _parameter(p: FunctionParser, key: str, node: ast.Name) -> ir.Expr:
+    """A bare name is always a parameter, even when a captured value has the same name."""
+    value = p.names.lookup(node.id) or p.symbol_parameters.get(node.id) or p.program.dyn_vars.get(node.id)
+    if value is None:
+        raise ParserSyntaxError(
+            f"Function attribute '{key}' names '{node.id}', which is not a parameter",
+            span=p.span(node),
+            hint="A bare name in pl.func_attr() refers to a parameter of the function",
+        )
+    return value

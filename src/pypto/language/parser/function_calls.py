@@ -1,0 +1,226 @@
+"""Calls of methods (`self.f(...)`) and of functions from outside the program."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pypto import ir
+from pypto.ir.walk import walk_stmts
+from pypto.language.parser.attr_values import attr_items, attr_value, direction_marker
+from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UndefinedVariableError
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.slots import last_name
+
+_KEYWORD_HINTS = {
+    "deps": "Dependencies belong to a task: out, tid = pl.submit(self.{name}, ..., deps=[...])",
+    "core_num": "Block counts belong to a launch: pl.spmd_submit(self.{name}, ..., core_num=N) or with pl.spmd(N):",
+    "sync_start": "Use pl.spmd_submit(self.{name}, ..., core_num=N, sync_start=True) or with pl.spmd(N, sync_start=True):",
+    "dumps": "Mark the tensor before the call: pl.dump_tag(tensor)",
+}
+
+
+def call_method(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr:
+    """`self.name(args..., attrs={...}, device=...)`."""
+    global_var = find_method(p, name, node)
+    callee = p.program.functions.get(name)
+    written: dict[str, Any] = {}
+    device: ir.Expr | None = None
+    args, overrides = call_arguments(p, node.args)
+    for keyword in node.keywords:
+        if keyword.arg == "attrs":
+            written = dispatch_attrs(p, keyword.value, args)
+        elif keyword.arg == "device" and accepts_device(callee):
+            device = p.expr(keyword.value)
+        else:
+            raise reject_keyword(p, keyword, name)
+    if callee is not None and len(args) != len(callee.params_):
+        raise ParserTypeError(
+            f"Function '{name}' expects {len(callee.params_)} argument(s), got {len(args)}", span=p.span(node)
+        )
+    attrs = collect_attrs(p, args, written, overrides, device, dumps=())
+    result = call_type(result_types_of(callee, args)) if callee is not None else ir.UnknownType.get()
+    return ir.Call(global_var, args, {}, attrs, result, p.span(node))
+
+
+def call_external(p: FunctionParser, node: ast.Call, function: ir.Function) -> ir.Expr:
+    """A call of a function that was defined outside the program; it becomes part of the program."""
+    if node.keywords:
+        raise ParserTypeError(
+            f"Function '{function.name}' does not accept keyword argument '{node.keywords[0].arg}'", span=p.span(node)
+        )
+    args, overrides = call_arguments(p, node.args)
+    if len(args) != len(function.params_):
+        raise ParserTypeError(
+            f"Function '{function.name}' expects {len(function.params_)} argument(s), got {len(args)}",
+            span=p.span(node),
+        )
+    p.program.add_external(function, p.span(node))
+    attrs = collect_attrs(p, args, {}, overrides, None, dumps=())
+    result = call_type(result_types_of(function, args))
+    return ir.Call(ir.GlobalVar(function.name), args, {}, attrs, result, p.span(node))
+
+
+# -- parts shared with submits -------------------------------------------------------------------------------
+
+
+def find_method(p: FunctionParser, name: str, node: ast.AST) -> ir.GlobalVar:
+    """The program's global variable of a method.
+
+    Raises:
+        UndefinedVariableError: the program has no such method.
+    """
+    found = p.program.global_vars.get(name)
+    if found is None:
+        known = ", ".join(sorted(p.program.global_vars)) or "none"
+        raise UndefinedVariableError(
+            f"Function '{name}' not defined in program", span=p.span(node), hint=f"Methods of this program: {known}"
+        )
+    return found
+
+
+def accepts_device(callee: ir.Function | None) -> bool:
+    """Whether dispatches of the callee may choose a device."""
+    return callee is not None and callee.role is ir.Role.Orchestrator
+
+
+def reject_keyword(p: FunctionParser, keyword: ast.keyword, name: str) -> ParserTypeError:
+    """The error for a keyword that a call of `name` does not take."""
+    hint = _KEYWORD_HINTS.get(keyword.arg or "", "Pass arguments by position")
+    return ParserTypeError(
+        f"Function '{name}' does not accept keyword argument '{keyword.arg}'",
+        span=p.span(keyword.value),
+        hint=hint.format(name=name),
+    )
+
+
+def call_arguments(p: FunctionParser, nodes: list[ast.expr]) -> tuple[list[ir.Expr], list[int]]:
+    """The arguments of a dispatch, and the positions that were wrapped in `pl.no_dep(...)`."""
+    args: list[ir.Expr] = []
+    overrides: list[int] = []
+    for position, node in enumerate(nodes):
+        inner = _strip_no_dep(p, node)
+        if inner is not node:
+            overrides.append(position)
+        args.append(p.expr(inner))
+    return args, overrides
+
+
+def _strip_no_dep(p: FunctionParser, node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Call) and last_name(node.func) == "no_dep":
+        if len(node.args) != 1 or node.keywords:
+            raise ParserSyntaxError("pl.no_dep() takes exactly one positional argument", span=p.span(node))
+        node = node.args[0]
+    return node
+
+
+def dispatch_attrs(p: FunctionParser, node: ast.expr, args: list[ir.Expr]) -> dict[str, Any]:
+    """The `attrs={...}` of a method call or submit."""
+    attrs: dict[str, Any] = {}
+    for key, value in attr_items(p, node):
+        if key == "arg_directions":
+            directions = _directions(p, value)
+            if directions and len(directions) != len(args):
+                raise ParserTypeError(
+                    f"attrs['arg_directions'] must match positional arg count: {len(directions)} directions for "
+                    f"{len(args)} arguments",
+                    span=p.span(value),
+                )
+            if directions:
+                attrs[key] = directions
+        elif key == "dump_vars":
+            attrs[key] = dump_arguments(p, value, args, "attrs['dump_vars']", "call")
+        elif key == "manual_dep_edges":
+            raise ParserTypeError(
+                "'manual_dep_edges' is not accepted on a call",
+                span=p.span(value),
+                hint="Write deps=[...] on pl.submit(...)",
+            )
+        else:
+            attrs[key] = attr_value(p, value)
+    return attrs
+
+
+def _directions(p: FunctionParser, node: ast.expr) -> list[ir.ArgDirection]:
+    if not isinstance(node, ast.List):
+        raise ParserTypeError("attrs['arg_directions'] must be a list literal", span=p.span(node))
+    found: list[ir.ArgDirection] = []
+    for element in node.elts:
+        if not (isinstance(element, ast.Attribute) and last_name(element.value) == "adir"):
+            raise ParserTypeError(
+                "attrs['arg_directions'] must contain 'pl.adir.<name>' references only", span=p.span(element)
+            )
+        direction = direction_marker(element)
+        if direction is None:
+            raise ParserTypeError(
+                f"Unknown call-site direction marker 'pl.adir.{element.attr}'", span=p.span(element)
+            )
+        found.append(direction)
+    return found
+
+
+def dump_arguments(p: FunctionParser, node: ast.expr, args: list[ir.Expr], what: str, owner: str) -> list[ir.Var]:
+    """Tensor variables listed for dumping; each must be an argument of the dispatch."""
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        raise ParserTypeError(f"{what} must be a list of tensor variables", span=p.span(node))
+    found: dict[ir.Var, None] = {}
+    for element in node.elts:
+        value = p.names.lookup(element.id) if isinstance(element, ast.Name) else None
+        if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
+            raise ParserTypeError(f"{what} entries must be tensor variables", span=p.span(element))
+        if not any(argument is value for argument in args):
+            raise ParserTypeError(
+                f"{what} entry '{ast.unparse(element)}' is not an argument of this {owner}", span=p.span(element)
+            )
+        found[value] = None
+    return list(found)
+
+
+def collect_attrs(
+    p: FunctionParser,
+    args: list[ir.Expr],
+    written: dict[str, Any],
+    overrides: list[int],
+    device: ir.Expr | None,
+    dumps: list[ir.Var] | tuple[()],
+) -> dict[str, Any]:
+    """All attributes of a dispatch in their stored order."""
+    if not (written or overrides or device is not None or dumps or p.dump_tagged):
+        return {}
+    attrs: dict[str, Any] = {}
+    dumped = {*dumps, *written.pop("dump_vars", ()), *p.dump_tagged}
+    dump_vars = list(dict.fromkeys(arg for arg in args if isinstance(arg, ir.Var) and arg in dumped))
+    if dump_vars:
+        attrs["dump_vars"] = dump_vars
+    attrs |= written
+    if overrides:
+        attrs["arg_direction_overrides"] = overrides
+    if device is not None:
+        attrs["device"] = device
+    return attrs
+
+
+def result_types_of(callee: ir.Function, args: list[ir.Expr], *, declared_only: bool = False) -> list[ir.Type] | None:
+    """The result types of a dispatch in the caller's terms; None when nothing is known."""
+    types: list[ir.Type] | None = callee.return_types
+    if not types:
+        if declared_only:
+            return []
+        types = _types_of_first_return(callee)
+        if types is None:
+            return None
+    return ir.deduce_call_return_type(callee.params_[: len(args)], args, types)
+
+
+def _types_of_first_return(callee: ir.Function) -> list[ir.Type] | None:
+    for stmt in walk_stmts(callee.body):
+        if isinstance(stmt, ir.ReturnStmt) and stmt.value_:
+            return [value.type for value in stmt.value_]
+    return None
+
+
+def call_type(types: list[ir.Type] | None) -> ir.Type:
+    """The type of a call with these results."""
+    if not types:
+        return ir.UnknownType.get()
+    return types[0] if len(types) == 1 else ir.TupleType(types)

@@ -1,0 +1,68 @@
+"""Expanding `@pl.inline` helpers: the helper's statements are parsed in the place of the call."""
+
+from __future__ import annotations
+
+import ast
+
+from pypto import ir
+from pypto.language.inline_function import InlineFunction
+from pypto.language.parser.closure import Closure
+from pypto.language.parser.comments import comments_between
+from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.names import Alias
+from pypto.language.parser.source import SourceText
+
+_DEEPEST = 64
+
+
+def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> ir.Expr | None:
+    """Parse the helper's body with its parameters standing for the arguments; returns what it returns."""
+    args = _arguments(p, helper, node)
+    if p.inline_depth >= _DEEPEST:
+        raise ParserSyntaxError(f"Inline function '{helper.name}' is nested too deeply", span=p.span(node))
+    outer = (p.source, p.closure, p.comments, p.inline_return)
+    source = SourceText(
+        helper.source_file, "\n".join(helper.source_lines), ast.Module([helper.func_def], []), is_text=p.source.is_text
+    )
+    p.source = source
+    p.closure = Closure(helper.closure_vars, p.closure.namespace)
+    p.comments = comments_between(source, helper.func_def.lineno, helper.func_def.end_lineno or 0)
+    p.inline_return = None
+    p.inline_depth += 1
+    p.names.push()
+    for name, value in zip(helper.param_names, args, strict=True):
+        p.names.bind(name, Alias(value))
+    try:
+        p.parse_statements(_without_docstring(helper.func_def.body))
+        return p.inline_return
+    finally:
+        p.inline_depth -= 1
+        p.source, p.closure, p.comments, p.inline_return = outer
+        inner = p.names.pop()
+        for name, bound in inner.items():
+            if type(bound) is not Alias:
+                p.names.bind(name, bound)
+
+
+def _arguments(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> list[ir.Expr]:
+    if node.keywords:
+        raise ParserTypeError(
+            f"Inline function '{helper.name}' does not accept keyword argument '{node.keywords[0].arg}'",
+            span=p.span(node),
+            hint="Pass all arguments by position",
+        )
+    expected = len(helper.param_names)
+    if len(node.args) != expected:
+        raise ParserTypeError(
+            f"Inline function '{helper.name}' expects {expected} argument(s), got {len(node.args)}", span=p.span(node)
+        )
+    return [p.expr(argument) for argument in node.args]
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    is_docstring = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return body[1:] if is_docstring else body

@@ -1,0 +1,393 @@
+"""Operator calls: finding the operator, preparing arguments, calling its DSL function, unwrapping the result."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pypto import ir
+from pypto.core.errors import InternalError
+from pypto.ir.utils import use_parser_span
+from pypto.language.parser.attr_values import call_attrs
+from pypto.language.parser.closure import NOT_FOUND
+from pypto.language.parser.diagnostics import (
+    InvalidOperationError,
+    ParserError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+    concise_error_message,
+)
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.slots import DTYPES, resolve_dtype
+from pypto.language.typing import (
+    Array,
+    AsyncEvent,
+    AsyncSession,
+    CommCtx,
+    DistributedTensor,
+    ExprHandle,
+    PrefetchAsyncContext,
+    Ptr,
+    Scalar,
+    Tensor,
+    Tile,
+    Tuple,
+)
+
+SLOT_ENUMS = (
+    ir.DataType,
+    ir.MemorySpace,
+    ir.TensorLayout,
+    ir.TileLayout,
+    ir.PadValue,
+    ir.ArgDirection,
+)
+_SCALAR_HINT = "For scalar values use Python operators: s1 + s2, s1 - s2, s1 * s2, s1 / s2"
+
+_WRAPPERS: dict[type[ir.Type], Callable[..., Any]] = {
+    ir.TensorType: Tensor,
+    ir.DistributedTensorType: DistributedTensor,
+    ir.TileType: Tile,
+    ir.ScalarType: Scalar,
+    ir.ArrayType: Array,
+    ir.TupleType: Tuple,
+    ir.PtrType: Ptr,
+    ir.CommCtxType: CommCtx,
+    ir.PrefetchAsyncContextType: PrefetchAsyncContext,
+    ir.AsyncEventType: AsyncEvent,
+    ir.AsyncSessionType: AsyncSession,
+}
+
+
+# -- lookup --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpFunction:
+    """An operator as the source names it: `module` is `pl`, `pl.tile`, `pld.tensor`, ..."""
+
+    module: str
+    name: str
+    call: Callable[..., Any]
+
+
+_CATEGORIES = frozenset({"tensor", "tile", "system", "array", "prefetch"})
+_FALLBACK_CATEGORIES = frozenset({"tensor", "tile"})
+_PLD_CATEGORIES = frozenset({"system", "tensor", "tile"})
+
+
+def find_op(p: FunctionParser, node: ast.Call, name: str | None) -> OpFunction:
+    """The operator called by a dotted name.
+
+    Raises:
+        InvalidOperationError: there is no such operator.
+        UnsupportedFeatureError: the name does not start with `pl.` or `pld.`.
+    """
+    found = _find_op(name) if name is not None else None
+    if isinstance(found, OpFunction):
+        return found
+    if found is None:
+        raise UnsupportedFeatureError(
+            f"Unsupported operation call: {ast.unparse(node.func)}",
+            span=p.span(node),
+            hint="Bodies call pl.* and pld.* operations, self.<method>(...) and functions by bare name",
+        )
+    message, suggestions = found
+    raise InvalidOperationError(message, span=p.span(node), hint=_suggest(name or "", suggestions))
+
+
+def _suggest(name: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    leaf = name.rsplit(".", 1)[-1]
+    close = difflib.get_close_matches(leaf, known, n=1)
+    if close:
+        return f"Did you mean '{name[: -len(leaf)]}{close[0]}'?"
+    return "Check the operation name and its namespace (pl, pl.tensor, pl.tile, pl.system, pl.array)"
+
+
+@lru_cache(maxsize=4096)
+def _find_op(name: str) -> OpFunction | tuple[str, tuple[str, ...]] | None:
+    """The operator; or the error message with candidate names; or None when this is not an operator name."""
+    parts = name.split(".")
+    if parts[0] == "pl" and len(parts) == 2:
+        return _unified_op(parts[1])
+    if parts[0] == "pl" and len(parts) == 3 and parts[1] in _CATEGORIES:
+        return _category_op(parts[1], parts[2])
+    if parts[0] == "pld" and len(parts) == 2:
+        return _distributed_op(parts[1])
+    if parts[0] == "pld" and len(parts) == 3:
+        return _distributed_category_op(parts[1], parts[2])
+    if parts[0] == "pl":
+        return f"Unknown operation '{name}'", ()
+    return None
+
+
+def _unified_op(name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
+    package = importlib.import_module("pypto.language.op")
+    call = getattr(package, name, None) if name in package.__all__ else None
+    if name not in _MARKERS and callable(call):
+        return OpFunction("pl", name, call)
+    return f"Unknown operation 'pl.{name}'", tuple(package.__all__)
+
+
+_MARKERS = frozenset({"no_dep", "dump_tag"})
+
+
+def _category_op(category: str, name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
+    module = importlib.import_module(f"pypto.language.op.{category}_ops")
+    call = None if name.startswith("_") else getattr(module, name, None)
+    if callable(call) and not isinstance(call, type):
+        return OpFunction(f"pl.{category}", name, call)
+    if category in _FALLBACK_CATEGORIES:
+        builders = importlib.import_module(f"pypto.ir.op.{category}_ops")
+        call = None if name.startswith("_") else getattr(builders, name, None)
+        if callable(call) and not isinstance(call, type):
+            return OpFunction(f"pl.{category}", name, _unwrapping(call))
+    return f"Unknown pl.{category} operation: {name}", tuple(n for n in dir(module) if not n.startswith("_"))
+
+
+def _unwrapping(builder: Callable[..., ir.Expr]) -> Callable[..., ir.Expr]:
+    """A raw IR builder that takes the wrappers a DSL function takes."""
+
+    def call(*args: Any, **kwargs: Any) -> ir.Expr:
+        return builder(*map(_unwrapped, args), **{key: _unwrapped(value) for key, value in kwargs.items()})
+
+    return call
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, ExprHandle):
+        return value.unwrap()
+    return [_unwrapped(item) for item in value] if isinstance(value, list) else value
+
+
+def _distributed_op(name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
+    package = importlib.import_module("pypto.language.distributed")
+    call = getattr(package, name, None) if name in package.OPERATIONS else None
+    if callable(call):
+        return OpFunction("pld", name, call)
+    return f"Unknown distributed operation 'pld.{name}'", tuple(package.OPERATIONS)
+
+
+def _distributed_category_op(category: str, name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
+    if category not in _PLD_CATEGORIES:
+        return f"Unknown distributed category 'pld.{category}'", ()
+    package = importlib.import_module("pypto.language.distributed")
+    module = getattr(package, category)
+    call = getattr(module, name, None)
+    if callable(call) and not isinstance(call, type):
+        return OpFunction(f"pld.{category}", name, call)
+    return f"Unknown distributed operation 'pld.{category}.{name}'", tuple(dir(module))
+
+
+# -- arguments -----------------------------------------------------------------------------------------------
+
+
+def wrap(value: ir.Expr) -> Any:
+    """An expression in the form in which operators take it."""
+    kind = type(value)
+    if kind is ir.ConstInt or kind is ir.ConstFloat:
+        return value
+    if kind is ir.MakeTuple:
+        return [wrap(element) for element in value.elements_]  # type: ignore[attr-defined]
+    wrapper = _WRAPPERS.get(type(value.type))
+    return value if wrapper is None else wrapper(expr=value)
+
+
+def positional_argument(p: FunctionParser, node: ast.expr) -> Any:
+    """One positional argument, wrapped; enum and dtype slots as the Python value."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [positional_argument(p, element) for element in node.elts]
+    if isinstance(node, ast.Attribute):
+        value = _attribute_value(p, node)
+        if value is not NOT_FOUND:
+            return value
+    elif isinstance(node, ast.Name):
+        bound = p.names.lookup(node.id)
+        if bound is not None:
+            return wrap(bound)
+        value = p.closure.lookup(node.id)
+        if isinstance(value, SLOT_ENUMS):
+            return value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Attribute):
+        value = _attribute_value(p, node.operand)
+        if _is_number(value):
+            return -value
+    return wrap(p.expr(node))
+
+
+def _attribute_value(p: FunctionParser, node: ast.Attribute) -> Any:
+    """The dtype, enum member or number a dotted name stands for, or `NOT_FOUND`."""
+    base = node.value
+    if isinstance(base, ast.Name):
+        if base.id == "pl" or base.id == "DataType":
+            dtype = DTYPES.get(node.attr)
+            if dtype is not None:
+                return dtype
+        if base.id in p.names:
+            return NOT_FOUND
+    value = p.closure.lookup_attribute(node)
+    if value is NOT_FOUND:
+        value = _language_attribute(node)
+    if isinstance(value, SLOT_ENUMS) or _is_number(value):
+        return value
+    return NOT_FOUND
+
+
+def _language_attribute(node: ast.Attribute) -> Any:
+    """A member of the language module when the source says `pl.` without importing it under that name."""
+    parts: list[str] = []
+    current: ast.expr = node
+    while isinstance(current, ast.Attribute):
+        parts.append(current.attr)
+        current = current.value
+    if not isinstance(current, ast.Name) or current.id not in ("pl", "pld"):
+        return NOT_FOUND
+    value: Any = importlib.import_module(
+        "pypto.language" if current.id == "pl" else "pypto.language.distributed"
+    )
+    for part in reversed(parts):
+        value = getattr(value, part, NOT_FOUND)
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def keyword_argument(p: FunctionParser, keyword: ast.keyword) -> Any:
+    """One keyword argument: literals and captured values as Python values, DSL values wrapped."""
+    node = keyword.value
+    if keyword.arg == "dtype":
+        return resolve_dtype(p, node)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value  # type: ignore[operator]
+    if isinstance(node, ast.Name):
+        bound = p.names.lookup(node.id)
+        return wrap(bound) if bound is not None else _captured(p, node)
+    if isinstance(node, ast.Attribute):
+        return _keyword_attribute(p, node)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return _keyword_list(p, node)
+    return wrap(p.expr(node))
+
+
+def _captured(p: FunctionParser, node: ast.expr) -> Any:
+    value = p.closure.evaluate(node, p.span(node))
+    if isinstance(value, ExprHandle) and hasattr(value, "bind"):
+        return wrap(p.resolve_dyn(value))  # type: ignore[arg-type]
+    return value
+
+
+def _keyword_attribute(p: FunctionParser, node: ast.Attribute) -> Any:
+    if node.attr in DTYPES and isinstance(node.value, ast.Name) and node.value.id in ("pl", "DataType"):
+        return DTYPES[node.attr]
+    if isinstance(node.value, ast.Name):
+        owner = p.names.lookup(node.value.id)
+        if owner is not None:
+            metadata = p.buffer_metadata.get(owner, {})  # type: ignore[call-overload]
+            if node.attr in metadata:
+                return metadata[node.attr]
+            return wrap(p.expr(node))
+    value = p.closure.lookup_attribute(node)
+    if value is NOT_FOUND:
+        value = _language_attribute(node)
+    return value if value is not NOT_FOUND else p.closure.evaluate(node, p.span(node))
+
+
+def _keyword_list(p: FunctionParser, node: ast.List | ast.Tuple) -> Any:
+    if not any(isinstance(element, ast.Name) and element.id in p.names for element in node.elts):
+        try:
+            return list(p.closure.evaluate(node, p.span(node)))
+        except ParserTypeError:
+            pass  # some element needs the DSL: parse them all
+    return [wrap(p.expr(element)) for element in node.elts]
+
+
+# -- the call ------------------------------------------------------------------------------------------------
+
+
+def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
+    """Call an operator's DSL function on parsed arguments; the result carries the span of the call."""
+    args = [positional_argument(p, arg) for arg in node.args]
+    kwargs: dict[str, Any] = {}
+    attrs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise UnsupportedFeatureError("Unsupported **kwargs in an operation call", span=p.span(node))
+        if keyword.arg == "attrs":
+            attrs = call_attrs(p, keyword.value)
+        else:
+            kwargs[keyword.arg] = keyword_argument(p, keyword)
+    result = invoke(op, args, kwargs, p.span(node))
+    if attrs:
+        if not isinstance(result, ir.Call):
+            raise InvalidOperationError(f"{op.module}.{op.name} does not take attrs=", span=p.span(node))
+        result = ir.set_call_attrs(result, attrs)
+    return result
+
+
+def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Span) -> ir.Expr:
+    """Run an operator's DSL function.
+
+    Raises:
+        InvalidOperationError: the operator rejects its arguments.
+    """
+    try:
+        with use_parser_span(span):
+            return unwrap_result(op.call(*args, **kwargs), span)
+    except (ParserError, InternalError, AssertionError):
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidOperationError(
+            _op_message(op, concise_error_message(error)), span=span, hint=_op_hint(args)
+        ) from error
+    except Exception as error:
+        raise InvalidOperationError(
+            f"Error in {op.module} operation '{op.name}': {concise_error_message(error)}", span=span
+        ) from error
+
+
+def _op_message(op: OpFunction, message: str) -> str:
+    if message.startswith((f"pl.{op.name}", f"{op.module}.{op.name}")):
+        return message
+    return f"{op.module} operation '{op.name}': {message}"
+
+
+def _op_hint(args: list[Any]) -> str | None:
+    scalars = any(
+        isinstance(arg, Scalar) or (isinstance(arg, ir.Expr) and isinstance(arg.type, ir.ScalarType)) for arg in args
+    )
+    return _SCALAR_HINT if scalars else None
+
+
+def unwrap_result(result: Any, span: ir.Span) -> ir.Expr:
+    """The expression in what a DSL function returns."""
+    if isinstance(result, ExprHandle):
+        return result.unwrap()
+    if isinstance(result, ir.Expr):
+        return result
+    if isinstance(result, (tuple, list)):
+        return _joined_results([unwrap_result(item, span) for item in result], span)
+    raise TypeError(f"an operation returned {type(result).__name__} instead of a DSL value")
+
+
+def _joined_results(items: list[ir.Expr], span: ir.Span) -> ir.Expr:
+    """The call whose results these are, in order and complete; otherwise a tuple of the items."""
+    first = items[0] if items else None
+    if isinstance(first, ir.TupleGetItemExpr):
+        call = first.tuple
+        in_order = all(
+            isinstance(item, ir.TupleGetItemExpr) and item.tuple is call and item.index == position
+            for position, item in enumerate(items)
+        )
+        if in_order and isinstance(call.type, ir.TupleType) and len(call.type.types_) == len(items):
+            return call
+    return ir.MakeTuple(items, span)

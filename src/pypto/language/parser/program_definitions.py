@@ -1,0 +1,149 @@
+"""Turning a decorated class into an `ir.Program`."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from pypto import ir
+from pypto.language.parser.assignments import constant_keyword
+from pypto.language.parser.closure import Closure
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.function_definitions import FunctionOptions, define_function
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.launch import bool_literal
+from pypto.language.parser.program_context import ProgramContext
+from pypto.language.parser.slots import enum_literal, last_name
+from pypto.language.parser.source import SourceText, first_line
+
+ATTRS_ATTRIBUTE = "__pypto_attrs__"
+EXTERNAL_SOURCE_ATTRIBUTE = "__pypto_external_source__"
+
+_externals_of: weakref.WeakKeyDictionary[ir.Function, dict[str, ir.Function]] = weakref.WeakKeyDictionary()
+
+
+def remember_externals(function: ir.Function, externals: Mapping[str, ir.Function]) -> None:
+    """Note which outside functions a standalone function calls, for programs that call it in turn."""
+    if externals:
+        _externals_of[function] = dict(externals)
+
+
+def define_program(
+    source: SourceText, node: ast.ClassDef, members: Mapping[str, Any], closure: Closure, strict_ssa: bool
+) -> ir.Program:
+    """Parse the decorated methods of a class."""
+    methods = [child for child in node.body if isinstance(child, ast.FunctionDef) and _decorator(child) is not None]
+    if not methods:
+        raise ParserSyntaxError(
+            f"Class '{node.name}' contains no @pl.function decorated methods",
+            span=source.head_span(node),
+            hint="Decorate at least one method with @pl.function",
+        )
+    program = ProgramContext(is_program=True, strict_ssa=strict_ssa)
+    for method in methods:
+        program.global_vars[method.name] = ir.GlobalVar(method.name)
+        program.definitions[method.name] = method
+    _collect_reserved_buffers(source, methods, closure, program)
+    functions: list[ir.Function] = []
+    for position, method in enumerate(methods):
+        options = _options(source, method, members, closure, program)
+        following = methods[position + 1] if position + 1 < len(methods) else None
+        last_line = first_line(following) - 1 if following is not None else None
+        function = define_function(source, method, closure, program, options, last_line)
+        program.functions[method.name] = function
+        functions.append(function)
+    line = first_line(node)
+    span = ir.Span(source.filename, line, node.col_offset + 1, line, node.col_offset + 1)
+    return ir.Program([*functions, *_reachable_externals(program, span)], node.name, span)
+
+
+def _reachable_externals(program: ProgramContext, span: ir.Span) -> list[ir.Function]:
+    pending = list(program.externals.values())
+    while pending:
+        for inner in _externals_of.get(pending.pop(), {}).values():
+            if inner.name not in program.externals:
+                pending.append(inner)
+            program.add_external(inner, span)
+    return list(program.externals.values())
+
+
+def _decorator(node: ast.FunctionDef) -> ast.expr | None:
+    """The `@pl.function` or `@pl.function(...)` of a method, or None."""
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if last_name(target) == "function":
+            return decorator
+    return None
+
+
+def _options(
+    source: SourceText, node: ast.FunctionDef, members: Mapping[str, Any], closure: Closure, program: ProgramContext
+) -> FunctionOptions:
+    """What the decorator says: flags from its source, evaluated values from the decorated function."""
+    function = members.get(node.name)
+    options = FunctionOptions(
+        attrs=dict(getattr(function, ATTRS_ATTRIBUTE, {})),
+        external_source=getattr(function, EXTERNAL_SOURCE_ATTRIBUTE, None),
+        strict_ssa=program.strict_ssa,
+    )
+    decorator = _decorator(node)
+    if not isinstance(decorator, ast.Call):
+        return options
+    reader = FunctionParser(source, closure, program, function_name=node.name)
+    for keyword in decorator.keywords:
+        value = keyword.value
+        if keyword.arg is None:
+            raise ParserSyntaxError(
+                "@pl.function(**kwargs) is not supported in a program", span=source.span(value), hint="Write the keywords out"
+            )
+        if keyword.arg == "type":
+            options.func_type = _function_type(source, value)
+        elif keyword.arg == "level" and not _is_none(value):
+            options.level = enum_literal(reader, value, ir.Level)
+        elif keyword.arg == "role" and not _is_none(value):
+            options.role = enum_literal(reader, value, ir.Role)
+        elif keyword.arg == "auto_scope":
+            options.auto_scope = _bool_option(reader, value)
+    return options
+
+
+def _function_type(source: SourceText, node: ast.expr) -> ir.FunctionType:
+    if isinstance(node, ast.Attribute) and last_name(node.value) == "FunctionType":
+        member = ir.FunctionType.__members__.get(node.attr)
+        if member is not None:
+            return member
+    raise ParserSyntaxError(
+        f"Unsupported @pl.function(type=...) value: {ast.unparse(node)}",
+        span=source.span(node),
+        hint=f"Write pl.FunctionType.X, with X one of {', '.join(ir.FunctionType.__members__)}",
+    )
+
+
+def _bool_option(reader: FunctionParser, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return bool_literal(reader, node, "auto_scope")
+    raise ParserSyntaxError("@pl.function(auto_scope=...) must be a bool literal", span=reader.span(node))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _collect_reserved_buffers(
+    source: SourceText, methods: list[ast.FunctionDef], closure: Closure, program: ProgramContext
+) -> None:
+    """Find `reserve_buffer(name=...)` calls beforehand: a peer may import a buffer of a method further down."""
+    if "reserve_buffer" not in source.text:
+        return
+    for method in methods:
+        reader = FunctionParser(source, closure, program, function_name=method.name)
+        for inner in ast.walk(method):
+            if not (isinstance(inner, ast.Call) and last_name(inner.func) == "reserve_buffer"):
+                continue
+            constants = {keyword.arg: constant_keyword(reader, keyword.value) for keyword in inner.keywords}
+            name = constants.get("name")
+            if isinstance(name, str):
+                buffers = program.reserved_buffers.setdefault(method.name, {})
+                buffers[name] = {key: value for key, value in constants.items() if key and value is not None}

@@ -1,0 +1,54 @@
+"""Steps that several scopes share: capturing a task id, dump lists, attributes, emission."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pypto import ir
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.function_parser import FunctionParser
+
+_S = TypeVar("_S", bound=ir.ScopeStmt)
+
+
+def task_name(p: FunctionParser, node: ast.With) -> str | None:
+    """The name after `as`, or None."""
+    target = node.items[0].optional_vars
+    if target is None:
+        return None
+    if not isinstance(target, ast.Name):
+        raise ParserSyntaxError(
+            "The 'as' target of a scope must be a plain variable name", span=p.span(target), hint="Write: as tid"
+        )
+    return target.id
+
+
+def bind_task_id(p: FunctionParser, name: str | None, call: ast.Call) -> ir.Var | None:
+    """Introduce the task id of a scope: a new variable that holds an invalid id until the scope is outlined."""
+    if name is None:
+        return None
+    span = p.span(call)
+    task_id = ir.Var(name, ir.ScalarType(ir.DataType.TASK_ID), span)
+    p.emit(ir.AssignStmt(task_id, ir.create_op_call("system.task_invalid", [], span), span))
+    p.bind_new(name, task_id, allow_redefinition=True)
+    p.task_id_versions[task_id] = 1
+    return task_id
+
+
+def merged_dump_vars(p: FunctionParser, listed: Iterable[ir.Var]) -> list[ir.Var]:
+    """The variables a scope dumps: those it lists, then those tagged before."""
+    return list(dict.fromkeys([*listed, *p.dump_tagged]))
+
+
+def with_attrs(scope: _S, attrs: dict[str, Any]) -> _S:
+    """The scope with attributes."""
+    return scope.replace(attrs=attrs) if attrs else scope
+
+
+def emit_scope(p: FunctionParser, scope: ir.Stmt, comments: list[str]) -> None:
+    """Append a scope together with the comments of its header."""
+    if comments:
+        ir.attach_leading_comments(scope, comments)
+    p.emit(scope)

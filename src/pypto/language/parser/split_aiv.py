@@ -1,0 +1,134 @@
+"""Regions whose vector work is split over two lanes: `pl.split_aiv`, and the transfers in and out of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pypto import ir
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.function_parser import Frame, FunctionParser, to_body
+from pypto.language.parser.slots import enum_literal, last_name
+
+LOOP_KEYWORDS = ("init_values", "chunk", "chunk_policy", "attrs", "step", "stage")
+
+
+def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
+    """`for v in pl.split_aiv(2, mode=...):`, in place inside a kernel and in a kernel of its own elsewhere."""
+    comments = p.take_comments(_header_line(p, node, call))
+    span = p.source.head_span(node)
+    name, mode = _checked(p, node, call)
+    wrap_in_kernel = not p.inside_incore()
+    frame = Frame("split_aiv", split_mode=mode, incore=True)
+    p.frames.append(frame)
+    p.names.push()
+    outer = p.statements
+    p.statements = []
+    try:
+        lane = ir.create_op_call("tile.get_subblock_idx", [], p.span(call))
+        variable = ir.Var(name, lane.type, p.span(node.target))
+        p.bind_new(name, variable)
+        p.emit(ir.AssignStmt(variable, lane, p.span(node.target)))
+        p.parse_statements(node.body)
+        body = to_body(p.statements, span)
+    finally:
+        p.statements = outer
+        p.frames.pop()
+        p.names.pop_leaking()
+    scope: ir.Stmt = ir.SplitAivScopeStmt(mode, 2, "", body, span)
+    if wrap_in_kernel:
+        scope = ir.InCoreScopeStmt(ir.SplitMode.NONE, "", scope, span)
+    if comments:
+        ir.attach_leading_comments(scope, comments)
+    p.emit(scope)
+
+
+def _header_line(p: FunctionParser, node: ast.For, call: ast.Call) -> int:
+    from pypto.language.parser.comments import header_end
+
+    return header_end(p.source, call) if p.comments is not None else node.lineno
+
+
+def _checked(p: FunctionParser, node: ast.For, call: ast.Call) -> tuple[str, ir.SplitMode]:
+    """The lane variable's name and the mode; raises for every misuse in a fixed order."""
+    span = p.span(call)
+    if p.inside("split_aiv"):
+        raise ParserSyntaxError("nested 'for ... in pl.split_aiv(...)' is not allowed", span=span)
+    if any(frame.written_split for frame in p.frames):
+        raise ParserSyntaxError(
+            "pl.split_aiv(...) and pl.split(...) on the enclosing scope are mutually exclusive",
+            span=span,
+            hint="Remove pl.split(...) from the optimizations of the scope",
+        )
+    if not isinstance(node.target, ast.Name):
+        raise ParserSyntaxError("pl.split_aiv() must use a single loop variable", span=p.span(node.target))
+    keywords: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
+    for name in LOOP_KEYWORDS:
+        if name in keywords:
+            raise ParserSyntaxError(f"pl.split_aiv() loop form does not accept '{name}='", span=span)
+    if "optimizations" in keywords:
+        raise ParserSyntaxError("pl.split_aiv() does not accept 'optimizations='", span=span)
+    if len(call.args) != 1:
+        raise ParserSyntaxError("pl.split_aiv() takes exactly one positional argument", span=span)
+    lanes = p.closure.fold(call.args[0], p.names.__contains__)
+    if type(lanes) is not int or lanes != 2:
+        raise ParserSyntaxError("pl.split_aiv() requires n == 2", span=p.span(call.args[0]))
+    if None in keywords:
+        raise ParserSyntaxError("pl.split_aiv() does not accept **kwargs", span=span)
+    for unknown in keywords.keys() - {"mode"}:
+        raise ParserSyntaxError(f"pl.split_aiv() got unexpected keyword argument '{unknown}'", span=span)
+    if "mode" not in keywords:
+        raise ParserSyntaxError("pl.split_aiv() requires mode=pl.SplitMode.X", span=span)
+    return node.target.id, enum_literal(p, keywords["mode"], ir.SplitMode)
+
+
+def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """`pl.aiv_shard(x)` and `pl.aic_gather(x)`."""
+    name = last_name(node.func) or ""
+    span = p.span(node)
+    keywords: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in node.keywords}
+    if len(node.args) != 1:
+        raise ParserSyntaxError(f"pl.{name}() takes exactly one positional argument", span=span)
+    if "mode" in keywords:
+        raise ParserSyntaxError(
+            f"pl.{name}() does not take a mode= argument", span=span, hint="The enclosing pl.split_aiv has the mode"
+        )
+    for unknown in keywords.keys() - {"split", "lane_stride"}:
+        raise ParserSyntaxError(f"pl.{name}() does not accept keyword argument '{unknown}'", span=span)
+    region = next((frame for frame in reversed(p.frames) if frame.kind == "split_aiv"), None)
+    if region is None and "split" not in keywords:
+        raise ParserSyntaxError(
+            f"pl.{name}() must be used inside a 'for ... in pl.split_aiv(...)' loop", span=span
+        )
+    operand = p.expr(node.args[0])
+    if isinstance(operand.type, ir.DistributedTensorType):
+        raise ParserSyntaxError(f"pl.{name}() does not support distributed tensors", span=span)
+    if region is not None:
+        if keywords:
+            raise ParserSyntaxError(
+                f"pl.{name}() does not take a {next(iter(keywords))}= argument inside a pl.split_aiv loop", span=span
+            )
+        assert region.split_mode is not None
+        category = "tensor" if isinstance(operand.type, ir.TensorType) else "tile"
+        return ir.create_op_call(f"{category}.{name}", [operand], {"split": region.split_mode.value}, span)
+    return _explicit_transfer(p, name, operand, keywords, span)
+
+
+def _explicit_transfer(
+    p: FunctionParser, name: str, operand: ir.Expr, keywords: dict[str | None, ast.expr], span: ir.Span
+) -> ir.Expr:
+    """The form with `split=`, as it stands in programs after lowering."""
+    kwargs: dict[str, Any] = {"split": _int_keyword(p, name, "split", keywords["split"])}
+    if isinstance(operand.type, ir.TensorType):
+        raise ParserSyntaxError(f"pl.{name}() with split= does not accept a high-level Tensor operand", span=span)
+    if "lane_stride" in keywords:
+        if name != "aiv_shard":
+            raise ParserSyntaxError(f"pl.{name}() does not take a lane_stride= argument", span=span)
+        kwargs["lane_stride"] = _int_keyword(p, name, "lane_stride", keywords["lane_stride"])
+    return ir.create_op_call(f"tile.{name}", [operand], kwargs, span)
+
+
+def _int_keyword(p: FunctionParser, owner: str, name: str, node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    raise ParserSyntaxError(f"pl.{owner}() requires an integer {name}", span=p.span(node))

@@ -1,0 +1,105 @@
+"""`pl.yield_`: handing values to the enclosing loop or branch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from pypto import ir
+from pypto.language.parser.annotations import is_left_to_value, resolve_type
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.slots import dotted_name, last_name
+from pypto.language.parser.type_checks import check_annotation
+
+_TRANSPARENT = frozenset({"pl.scope", "pl.manual_scope"})
+
+
+def is_yield(node: ast.expr | None) -> bool:
+    """Whether an expression is a yield call."""
+    return isinstance(node, ast.Call) and last_name(node.func) == "yield_"
+
+
+def parse_yield_assignment(
+    p: FunctionParser, node: ast.stmt, names: Sequence[str], call: ast.Call, annotation: ast.expr | None = None
+) -> None:
+    """`a, b = pl.yield_(x, y)`: the names become visible after the enclosing loop or branch."""
+    values = _yielded(p, call)
+    frame = p.yield_frame()
+    types = [value.type for value in values]
+    if annotation is not None and len(values) == 1 and not is_left_to_value(annotation):
+        declared = resolve_type(p, annotation)
+        if isinstance(declared, ir.TupleType) and len(names) > 1:
+            types = declared.types
+        elif not isinstance(types[0], ir.UnknownType):
+            check_annotation(names[0], declared, values[0], p.span(annotation))
+            types = [_annotated(declared, values[0].type)]
+        else:
+            types = [declared]
+    if frame is not None and frame.yields is not None:
+        for name, value_type in zip(names, types, strict=False):
+            frame.yields.record(name, value_type)
+        for name in names[len(types) :]:
+            frame.yields.record(name, ir.UnknownType.get())
+    p.emit_commented(ir.YieldStmt(values, p.span(node)), node)
+
+
+def _annotated(declared: ir.Type, value_type: ir.Type) -> ir.Type:
+    """The type of a result variable; an annotated integer type wins over INDEX."""
+    if isinstance(value_type, ir.ScalarType):
+        return declared if value_type.dtype == ir.DataType.INDEX else value_type
+    if isinstance(declared, ir.TileType) or (isinstance(declared, ir.TensorType) and declared.tensor_view is not None):
+        return declared
+    return value_type
+
+
+def parse_yield_statement(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
+    """A yield whose targets are not named."""
+    _reject_in_carrying_loop(p, call)
+    p.emit_commented(ir.YieldStmt(_yielded(p, call), p.span(node)), node)
+
+
+def parse_yield_expression(p: FunctionParser, node: ast.Call) -> ir.Expr:
+    """A yield in the middle of an expression stands for its single value."""
+    values = _yielded(p, node)
+    if len(values) != 1:
+        raise ParserSyntaxError("Multiple yields should use tuple unpacking", span=p.span(node))
+    _reject_in_carrying_loop(p, node)
+    p.emit(ir.YieldStmt(values, p.span(node)))
+    return values[0]
+
+
+def _yielded(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
+    if call.keywords:
+        raise ParserSyntaxError("pl.yield_() takes no keyword arguments", span=p.span(call))
+    return [p.expr(argument) for argument in call.args]
+
+
+def _reject_in_carrying_loop(p: FunctionParser, call: ast.Call) -> None:
+    for frame in reversed(p.frames):
+        if frame.carries_values:
+            raise ParserSyntaxError(
+                "A loop with init_values requires an assignment-form pl.yield_(...)",
+                span=p.span(call),
+                hint="Name the results: result = pl.yield_(value)",
+            )
+        if frame.yields is not None and frame.kind != "if":
+            return
+
+
+def direct_yield_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
+    """Names (and annotations) of assignment-form yields among the direct statements of a branch."""
+    for node in body:
+        if isinstance(node, ast.Assign) and is_yield(node.value) and len(node.targets) == 1:
+            target = node.targets[0]
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            yield from ((name.id, None) for name in targets if isinstance(name, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and is_yield(node.value) and isinstance(node.target, ast.Name):
+            yield node.target.id, node.annotation
+        elif isinstance(node, ast.With) and _is_transparent(node):
+            yield from direct_yield_names(node.body)
+
+
+def _is_transparent(node: ast.With) -> bool:
+    context = node.items[0].context_expr
+    return isinstance(context, ast.Call) and dotted_name(context.func) in _TRANSPARENT
