@@ -67,7 +67,7 @@ def resolve_cast_mode(mode: Any) -> int:
         return CAST_MODE_NAMES[mode]
     if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 6:
         return mode
-    raise ValueError(f"Unknown cast mode {mode!r}; use one of {', '.join(CAST_MODE_NAMES)} or 0 to 6")
+    raise ValueError(f"Invalid rounding mode {mode!r}; use one of {', '.join(CAST_MODE_NAMES)} or 0 to 6")
 
 
 def has_partial_valid_region(expr: Expr) -> bool:
@@ -102,15 +102,18 @@ def _normalize_scalar_operand(
     cast.
     """
     elements = operand.type.dtype if isinstance(operand.type, ShapedType) else None
+    if elements is not None and not (elements.is_int() or elements.is_float()):
+        elements = None  # BOOL elements have no literals of their own
     if isinstance(scalar, (ConstInt, ConstFloat)) and (_is_untyped(scalar) or retype_constants):
         return _restamped(
             scalar.value, elements, span, fallback_int_dtype, fallback_float_dtype, retype_constants
         )
     if isinstance(scalar, Expr):
         if isinstance(scalar.type, ScalarType) and scalar.type.dtype is DataType.INDEX:
+            wanted = elements if elements is not None and elements.is_int() else DataType.INT32
             raise ValueError(
-                "An INDEX scalar cannot be combined with elements of another dtype; cast it explicitly, "
-                "for example pl.cast(i, pl.INT32)"
+                "A scalar of dtype index cannot be combined with elements of another dtype; cast it explicitly: "
+                f"pl.cast(<value>, pl.{wanted.member})"
             )
         return scalar
     return _restamped(
