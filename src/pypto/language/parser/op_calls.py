@@ -168,17 +168,22 @@ def _unwrapped(value: Any) -> Any:
 
 def _distributed_op(name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
     package = importlib.import_module("pypto.language.distributed")
-    call = getattr(package, name, None) if name in package.OPERATIONS else None
-    if callable(call):
-        return OpFunction("pld", name, call)
-    return f"Unknown distributed operation 'pld.{name}'", tuple(package.OPERATIONS)
+    if name not in package.OPERATIONS:
+        return f"Unknown distributed operation 'pld.{name}'", tuple(package.OPERATIONS)
+    try:
+        return OpFunction("pld", name, getattr(package, name))
+    except AttributeError as error:
+        return str(error), ()
 
 
 def _distributed_category_op(category: str, name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
     if category not in _PLD_CATEGORIES:
         return f"Unknown distributed category 'pld.{category}'", ()
     package = importlib.import_module("pypto.language.distributed")
-    module = getattr(package, category)
+    try:
+        module = getattr(package, category)
+    except AttributeError as error:
+        return f"{error}.{name}", ()
     call = getattr(module, name, None)
     if callable(call) and not isinstance(call, type):
         return OpFunction(f"pld.{category}", name, call)
