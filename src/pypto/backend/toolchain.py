@@ -120,7 +120,8 @@ def flags_for(kind: CodeKind, compiler: CompilerIdentity, source_bytes: int) -> 
     if kind is CodeKind.KERNEL:
         # Results may not depend on traps or errno; nothing else is relaxed, NaN and signed zero count.
         strict = ("-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math", "-w")
-        return (*common, "-O3", *compiler.tuning, *strict)
+        # Tiles of different element types take turns in one buffer: types say nothing about aliasing.
+        return (*common, "-O3", *compiler.tuning, *strict, "-fno-strict-aliasing")
     if kind is CodeKind.EXTERNAL_KERNEL:
         return (*common, "-O3", *compiler.tuning)
     if kind is CodeKind.ORCHESTRATION:
