@@ -1,8 +1,8 @@
 """Kernel code generation: an InCore function with tile operators becomes freestanding C++.
 
-The text is meant to be read: one line per operator, under the line of the program that it comes from. What an operator
-does is looked up in its declared meaning; where tiles live is planned in `storage`; everything numeric is in the
-headers of the CPU kernel library.
+The text is meant to be read: one line per operator, under the line of the program that it comes from. What
+an operator does is looked up in its declared meaning; where tiles live is planned in `storage`; everything
+numeric is in the headers of the CPU kernel library.
 """
 
 from __future__ import annotations

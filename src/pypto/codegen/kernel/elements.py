@@ -17,8 +17,8 @@ class Element:
 
     Attributes:
         stored: C++ type of an element in memory.
-        compute: C++ type of a scalar variable and of arithmetic; floats narrower than FP32 compute in float and are
-            rounded after each operation.
+        compute: C++ type of a scalar variable and of arithmetic; floats narrower than FP32 compute in float
+            and are rounded after each operation.
         size: bytes of one element.
         numpy: numpy type that holds the same values, to round constants.
     """
@@ -85,7 +85,9 @@ def literal(value: int | float | bool, element: Element) -> str:
     if element.compute == "bool":
         return "true" if value else "false"
     if element.is_float:
-        return _float_literal(float(np.asarray(value, dtype=np.float64).astype(np.float32).astype(element.numpy)))
+        return _float_literal(
+            float(np.asarray(value, dtype=np.float64).astype(np.float32).astype(element.numpy))
+        )
     return _integer_literal(_to_integer(value, element.numpy), element.compute)
 
 

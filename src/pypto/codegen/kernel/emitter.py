@@ -13,17 +13,18 @@ from pypto.codegen.kernel.layout import fold_valid, valid_extents
 from pypto.codegen.kernel.scalars import ScalarRenderer
 from pypto.codegen.kernel.storage import StoragePlan, TileValue
 from pypto.core.span import Span
+from pypto.ir.walk import vars_in
 
-_RESERVED = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
-    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
-    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq args kernel kernel_entry kernel_workspace_bytes pypto a b c d e f
-    """.split()
-)
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
+const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false
+float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register reinterpret_cast return short signed sizeof static static_assert
+static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
+using virtual void volatile wchar_t while xor xor_eq
+"""
+_OURS = "args kernel kernel_entry kernel_workspace_bytes pypto scratch a b c d e f"
+_RESERVED = frozenset((_KEYWORDS + _OURS).split())
 
 
 class Emitter:
@@ -42,7 +43,7 @@ class Emitter:
         self._place = ""
         self.scalar = ScalarRenderer(self.names, self._define_scalar, self._nested_call)
 
-    # ---- lines -----------------------------------------------------------------------------------------------------
+    # ---- lines --------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._indent + text)
@@ -75,7 +76,7 @@ class Emitter:
             self._place = where
             self.line(f"// {where}")
 
-    # ---- names -----------------------------------------------------------------------------------------------------
+    # ---- names --------------------------------------------------------------------------------------------
 
     def new_name(self, hint: str) -> str:
         """A C++ identifier close to `hint` that is not in use."""
@@ -101,7 +102,9 @@ class Emitter:
             ValueError: the operand is not a variable in scope.
         """
         if not isinstance(expr, ir.Var):
-            raise ValueError(f"{type(expr).__name__} is not supported as an operand; assign it to a variable first")
+            raise ValueError(
+                f"{type(expr).__name__} is not supported as an operand; assign it to a variable first"
+            )
         var = self.roots.get(expr, expr)
         name = self.names.get(expr) or self.names.get(var)
         if name is None:
@@ -115,7 +118,7 @@ class Emitter:
             raise ValueError("a tile operand must be a variable")
         return value
 
-    # ---- tiles -----------------------------------------------------------------------------------------------------
+    # ---- tiles --------------------------------------------------------------------------------------------
 
     def tile_text(self, value: TileValue, valid: tuple[str, str] | None) -> str:
         """The tile of `value` at its place in the workspace; `valid` in full if None."""
@@ -144,9 +147,9 @@ class Emitter:
     def knows(self, type: ir.TileType) -> bool:
         """Whether all variables in the valid extents of `type` are in scope."""
         valid = valid_extents(type) or ()
-        return all(var in self.names for extent in valid for var in ir.vars_in(extent))
+        return all(var in self.names for extent in valid for var in vars_in(extent))
 
-    # ---- scalars ---------------------------------------------------------------------------------------------------
+    # ---- scalars ------------------------------------------------------------------------------------------
 
     def define_scalar(self, var: ir.Var, text: str) -> None:
         """`const <ctype> <name> = <text>;`."""
@@ -162,7 +165,7 @@ class Emitter:
     def _nested_call(self, call: ir.Call) -> str:
         raise ValueError(f"operator '{call.op.name}' is not supported inside an expression; assign it first")
 
-    # ---- errors ----------------------------------------------------------------------------------------------------
+    # ---- errors -------------------------------------------------------------------------------------------
 
     @contextmanager
     def located(self, span: Span, op: str = "") -> Iterator[None]:

@@ -8,7 +8,9 @@ from pypto.core.span import Span
 
 
 def place(span: Span) -> str:
-    """`file.py:line` of a valid span (without folders: equal programs give equal text), else an empty string."""
+    """`file.py:line` of a valid span (without folders: equal programs give equal text), else an empty
+    string.
+    """
     return f"{os.path.basename(span.filename)}:{span.begin_line}" if span.is_valid() else ""
 
 

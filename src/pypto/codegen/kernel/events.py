@@ -1,7 +1,7 @@
 """A kernel body as a straight list of events with positions.
 
-Buffer planning asks what happens before and after what; nesting matters to it only through the loops and branches that
-a position lies in.
+Buffer planning asks what happens before and after what; nesting matters to it only through the loops and
+branches that a position lies in.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Span:
 
 
 def list_events(body: ir.Stmt) -> tuple[list[Event], dict[int, Span]]:
-    """All events of a body in order, and the positions of each loop and `if` by the identity of its statement."""
+    """All events of a body in order, and the positions of each loop and `if` by the identity of its
+    statement.
+    """
     builder = _Builder()
     builder.visit(body, ())
     return builder.events, builder.spans
@@ -101,7 +103,7 @@ class _Builder:
 def common_prefix(left: Path, right: Path) -> int:
     """How many outer frames two paths share."""
     count = 0
-    for a, b in zip(left, right):
+    for a, b in zip(left, right, strict=False):
         if a != b:
             break
         count += 1
@@ -109,7 +111,9 @@ def common_prefix(left: Path, right: Path) -> int:
 
 
 def excludes(left: Path, right: Path) -> bool:
-    """Whether the paths lie in different branches of one `if`, so that only one of them runs (per iteration)."""
+    """Whether the paths lie in different branches of one `if`, so that only one of them runs (per
+    iteration).
+    """
     shared = common_prefix(left, right)
     return (
         shared < min(len(left), len(right))

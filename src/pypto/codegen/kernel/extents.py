@@ -1,7 +1,7 @@
 """Dynamic extents of tensor parameters, recovered from what the caller passed.
 
-A declared dimension `M` binds `M` directly; `M + c`, `M - c`, `M * c` and `M // c` are solved for `M` when no other
-dimension gives it plainly.
+A declared dimension `M` binds `M` directly; `M + c`, `M - c`, `M * c` and `M // c` are solved for `M` when
+no other dimension gives it plainly.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pypto import ir
+from pypto.ir.walk import vars_in
 
 _Solve = Callable[[str, int], str]
 
@@ -63,4 +64,4 @@ def _solve(dim: ir.Expr, text: str) -> ExtentBinding | None:
 def unbound_extents(type: ir.TensorType, bindings: list[ExtentBinding]) -> list[ir.Expr]:
     """Dimensions of a parameter that mention a variable which no binding gives."""
     known = {binding.var for binding in bindings}
-    return [dim for dim in type.shape_ if any(var not in known for var in ir.vars_in(dim))]
+    return [dim for dim in type.shape_ if any(var not in known for var in vars_in(dim))]

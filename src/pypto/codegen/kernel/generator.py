@@ -12,11 +12,14 @@ from pypto.codegen.kernel.extents import bind_extents, unbound_extents
 from pypto.codegen.kernel.statements import emit_body
 from pypto.codegen.kernel.storage import StoragePlan, plan_storage
 from pypto.codegen.kernel.tensor_roots import tensor_roots
+from pypto.ir.walk import vars_in
 
 _MAX_TENSORS = 32
 _MAX_SCALARS = 16
 _BASE_HEADERS = ("pypto_kernel.h",)
-_BASES = frozenset({"pypto_matmul.h", "pypto_reduce.h", "pypto_cast.h", "pypto_mask.h", "pypto_permute.h", "pypto_atomic.h"})
+_BASES = frozenset(
+    {"pypto_matmul.h", "pypto_reduce.h", "pypto_cast.h", "pypto_mask.h", "pypto_permute.h", "pypto_atomic.h"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +72,17 @@ def _emit_parameters(emitter: Emitter, func: ir.Function) -> None:
     tensors = [param for param in func.params_ if isinstance(param.type, ir.TensorType)]
     scalars = [param for param in func.params_ if isinstance(param.type, ir.ScalarType)]
     if len(tensors) + len(scalars) != len(func.params_):
-        odd = next(param for param in func.params_ if not isinstance(param.type, (ir.TensorType, ir.ScalarType)))
+        odd = next(
+            param for param in func.params_ if not isinstance(param.type, (ir.TensorType, ir.ScalarType))
+        )
         raise KernelError(
             f"parameter '{odd.name_hint}' of type {type(odd.type).__name__} cannot be passed to a kernel",
             kernel=func.name, span=func.span,
         )  # fmt: skip
     if len(tensors) > _MAX_TENSORS or len(scalars) > _MAX_SCALARS:
         raise KernelError(
-            f"{len(tensors)} tensors and {len(scalars)} scalars are too many parameters: at most {_MAX_TENSORS} "
-            f"tensors and {_MAX_SCALARS} scalars fit into the arguments of a kernel",
+            f"{len(tensors)} tensors and {len(scalars)} scalars are too many parameters: a kernel takes at "
+            f"most {_MAX_TENSORS} tensors and {_MAX_SCALARS} scalars",
             kernel=func.name, span=func.span,
         )  # fmt: skip
     with emitter.located(func.span):
@@ -93,7 +98,9 @@ def _emit_tensor(emitter: Emitter, func: ir.Function, param: ir.Var, slot: int) 
     direction = func.param_directions_[next(i for i, other in enumerate(func.params_) if other is param)]
     ctype = f"{element_of(param.type.dtype).stored}, {len(param.type.shape_)}"
     name = emitter.bind(param)
-    emitter.line(f"const auto {name} = kernel.tensor<{ctype}>({slot});  // {direction.name} {_shape_text(param.type)}")
+    emitter.line(
+        f"const auto {name} = kernel.tensor<{ctype}>({slot});  // {direction.name} {_shape_text(param.type)}"
+    )
 
 
 def _shape_text(type: ir.TensorType) -> str:
@@ -121,11 +128,11 @@ def _emit_extents(emitter: Emitter, func: ir.Function, tensors: list[ir.Var]) ->
             emitter.define_scalar(binding.var, binding.text)
     for type_, name in types:
         for dim in unbound_extents(type_, bindings):
-            if all(var in emitter.names for var in ir.vars_in(dim)):
+            if all(var in emitter.names for var in vars_in(dim)):
                 continue
             raise ValueError(
-                f"Cannot recover dynamic dimension {dim} of parameter '{name}' of kernel '{func.name}': only M, M + c, "
-                "M - c, M * c and M // c can be solved for M"
+                f"Cannot recover dynamic dimension {dim} of parameter '{name}' of kernel '{func.name}': only "
+                "M, M + c, M - c, M * c and M // c can be solved for M"
             )
 
 

@@ -1,7 +1,7 @@
 """The rectangle that a tile is in C++.
 
-Tiles of any rank are folded to two dimensions: all leading dimensions become rows. The valid region folds along, which
-needs every leading dimension but the first non-unit one to be valid in full.
+Tiles of any rank are folded to two dimensions: all leading dimensions become rows. The valid region folds
+along, which needs every leading dimension but the first non-unit one to be valid in full.
 """
 
 from __future__ import annotations
@@ -99,6 +99,8 @@ def fold_valid(type: ir.TileType, valid: Sequence[ir.Expr]) -> tuple[list[ir.Exp
     for axis, (extent, part) in enumerate(zip(shape[:-1], valid[:-1], strict=True)):
         if factors and not is_same([extent], [part]):
             raise ValueError(f"a tile of rank {len(shape)} cannot be valid in part on dimension {axis}")
-        if factors or not (isinstance(extent, ir.ConstInt) and extent.value == 1 and is_same([extent], [part])):
+        if factors or not (
+            isinstance(extent, ir.ConstInt) and extent.value == 1 and is_same([extent], [part])
+        ):
             factors.append(part)
     return factors, valid[-1]

@@ -1,8 +1,8 @@
 """Scalar expressions as C++.
 
-Integers of 64 bits use the plain operators; narrower ones wrap, division and modulo floor, floats narrower than FP32
-are rounded after each operation. Rendering is iterative. A subexpression that is used more than once, or nested too
-deep for a compiler, becomes a variable of its own.
+Integers of 64 bits use the plain operators; narrower ones wrap, division and modulo floor, floats narrower
+than FP32 are rounded after each operation. Rendering is iterative. A subexpression that is used more than
+once, or nested too deep for a compiler, becomes a variable of its own.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _LOGICAL: dict[type[ir.Expr], str] = {ir.And: "&&", ir.Or: "||", ir.Xor: "!="}
 _BITWISE: dict[type[ir.Expr], str] = {ir.BitAnd: "&", ir.BitOr: "|", ir.BitXor: "^"}
 _PLAIN: dict[type[ir.Expr], str] = {ir.Add: "+", ir.Sub: "-", ir.Mul: "*"}
 _FUNCTIONS: dict[type[ir.Expr], str] = {
-    ir.Add: "add", ir.Sub: "sub", ir.Mul: "mul", ir.FloorDiv: "floordiv", ir.FloorMod: "floormod", ir.FloatDiv: "div",
-    ir.Min: "min", ir.Max: "max", ir.BitShiftLeft: "shl", ir.BitShiftRight: "shr",
+    ir.Add: "add", ir.Sub: "sub", ir.Mul: "mul", ir.FloorDiv: "floordiv", ir.FloorMod: "floormod",
+    ir.FloatDiv: "div", ir.Min: "min", ir.Max: "max", ir.BitShiftLeft: "shl", ir.BitShiftRight: "shr",
 }  # fmt: skip
 
 _WIDE = frozenset({"int64_t", "float"})
@@ -48,7 +48,8 @@ class ScalarRenderer:
 
     Attributes:
         names: C++ text of the variables in scope.
-        define: emits `const <ctype> <name> = <text>;` and returns the name; called for shared or deep subexpressions.
+        define: emits `const <ctype> <name> = <text>;` and returns the name; called for shared or deep
+            subexpressions.
         render_call: C++ text of an operator call inside an expression.
     """
 
@@ -151,7 +152,9 @@ def _binary(node: ir.BinaryExpr, left: Text, right: Text, depth: int) -> Text:
         return _rounded(Text(f"{function}({left.text}, {right.text})", True, depth), element)
     if kind in _PLAIN and element.compute in _WIDE:
         return _rounded(Text(f"{left.operand} {_PLAIN[kind]} {right.operand}", False, depth), element)
-    return _rounded(Text(f"pypto::{_FUNCTIONS[kind]}<{element.compute}>({left.text}, {right.text})", True, depth), element)
+    return _rounded(
+        Text(f"pypto::{_FUNCTIONS[kind]}<{element.compute}>({left.text}, {right.text})", True, depth), element
+    )
 
 
 def _unary(node: ir.UnaryExpr, operand: Text, depth: int) -> Text:
@@ -179,4 +182,3 @@ def _rounded(text: Text, element: Element) -> Text:
     if not element.is_narrow:
         return text
     return Text(f"pypto::round_to<{element.stored}>({text.text})", True, text.depth)
-

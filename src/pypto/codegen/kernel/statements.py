@@ -12,6 +12,7 @@ from pypto.codegen.kernel.errors import KernelError
 from pypto.codegen.kernel.events import trailing_yield
 from pypto.codegen.kernel.layout import valid_extents
 from pypto.codegen.kernel.operators import emit_operator
+from pypto.ir.walk import vars_in
 
 
 def emit_body(emitter: Emitter, body: ir.Stmt) -> None:
@@ -30,7 +31,9 @@ def emit_body(emitter: Emitter, body: ir.Stmt) -> None:
 
 
 def _flat(body: ir.Stmt) -> Sequence[ir.Stmt]:
-    return [inner for stmt in body.stmts_ for inner in _flat(stmt)] if isinstance(body, ir.SeqStmts) else [body]
+    return (
+        [inner for stmt in body.stmts_ for inner in _flat(stmt)] if isinstance(body, ir.SeqStmts) else [body]
+    )
 
 
 def _emit(emitter: Emitter, stmt: ir.Stmt) -> None:
@@ -52,7 +55,9 @@ def _emit(emitter: Emitter, stmt: ir.Stmt) -> None:
             _emit_while(emitter, stmt)
         else:
             raise KernelError(
-                f"{type(stmt).__name__} is not supported in a kernel", kernel=emitter.func.name, span=stmt.span
+                f"{type(stmt).__name__} is not supported in a kernel",
+                kernel=emitter.func.name,
+                span=stmt.span,
             )
 
 
@@ -74,7 +79,7 @@ def _emit_assignment(emitter: Emitter, stmt: ir.AssignStmt) -> None:
         raise ValueError(f"a value of type {type(var.type).__name__} is not supported in a kernel")
 
 
-# ---- carried values ------------------------------------------------------------------------------------------------
+# ---- carried values --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +91,9 @@ class Carry:
 
 
 def _open_carry(emitter: Emitter, var: ir.Var, initial: ir.Expr | None) -> Carry | None:
-    """Declare the C++ variable of a carried value; None where it needs none, being a tensor that has a name."""
+    """Declare the C++ variable of a carried value; None where it needs none, being a tensor that has a
+    name.
+    """
     type_ = var.type
     if isinstance(type_, ir.ScalarType):
         start = "{}" if initial is None else f" = {emitter.scalar(initial)}"
@@ -103,7 +110,9 @@ def _open_carry(emitter: Emitter, var: ir.Var, initial: ir.Expr | None) -> Carry
         name = emitter.bind(var)
         emitter.line(f"{ctype} {name}{text};")
         return Carry(var, name)
-    raise ValueError(f"a value of type {type(type_).__name__} cannot be carried by a loop or an if in a kernel")
+    raise ValueError(
+        f"a value of type {type(type_).__name__} cannot be carried by a loop or an if in a kernel"
+    )
 
 
 def _open_tile_carry(emitter: Emitter, var: ir.Var, initial: ir.Expr | None) -> Carry:
@@ -122,7 +131,9 @@ def _open_tile_carry(emitter: Emitter, var: ir.Var, initial: ir.Expr | None) -> 
     return Carry(var, name)
 
 
-def _assign_carries(emitter: Emitter, owner: ir.Stmt, carries: Sequence[Carry | None], values: Sequence[ir.Expr]) -> None:
+def _assign_carries(
+    emitter: Emitter, owner: ir.Stmt, carries: Sequence[Carry | None], values: Sequence[ir.Expr]
+) -> None:
     """All carries take their values at once."""
     if len(values) != len(carries):
         raise ValueError(f"{len(carries)} values are carried but {len(values)} are yielded")
@@ -138,9 +149,13 @@ def _assign_variables(emitter: Emitter, pairs: list[tuple[Carry, ir.Expr]]) -> N
         is_scalar = isinstance(carry.var.type, ir.ScalarType)
         texts.append(emitter.scalar(value) if is_scalar else emitter.name(value))
     targets = {carry.name for carry, _ in pairs}
-    moves = [(carry.name, value, text) for (carry, value), text in zip(pairs, texts, strict=True) if text != carry.name]
+    moves = [
+        (carry.name, value, text)
+        for (carry, value), text in zip(pairs, texts, strict=True)
+        if text != carry.name
+    ]
     reads_other = any(
-        emitter.names.get(var) in targets - {name} for name, value, _ in moves for var in ir.vars_in(value)
+        emitter.names.get(var) in targets - {name} for name, value, _ in moves for var in vars_in(value)
     )
     if reads_other and len(moves) > 1:
         renamed = [emitter.new_name("next") for _ in moves]
@@ -152,7 +167,9 @@ def _assign_variables(emitter: Emitter, pairs: list[tuple[Carry, ir.Expr]]) -> N
 
 
 def _assign_tiles(emitter: Emitter, owner: ir.Stmt, pairs: list[tuple[Carry, ir.Expr]]) -> None:
-    """Tiles: copies in an order in which none destroys what another still reads, then what is in place already."""
+    """Tiles: copies in an order in which none destroys what another still reads, then what is in place
+    already.
+    """
     plan = emitter.plan
     copies = [pair for pair in pairs if not plan.shares(plan.values[pair[0].var], emitter.tile(pair[1]))]
     in_place = [pair for pair in pairs if pair not in copies]
@@ -191,12 +208,16 @@ def _save(
             texts[id(source)] = saved
 
 
-# ---- control flow --------------------------------------------------------------------------------------------------
+# ---- control flow ----------------------------------------------------------------------------------------
 
 
 def _emit_for(emitter: Emitter, loop: ir.ForStmt) -> None:
     carries = [_open_carry(emitter, carried, carried.initValue) for carried in loop.iter_args_]
-    start, stop, step = emitter.scalar(loop.start), emitter.scalar.render(loop.stop).operand, emitter.scalar(loop.step)
+    start, stop, step = (
+        emitter.scalar(loop.start),
+        emitter.scalar.render(loop.stop).operand,
+        emitter.scalar(loop.step),
+    )
     assert isinstance(loop.loop_var.type, ir.ScalarType)
     ctype = element_of(loop.loop_var.type.dtype).compute
     name = emitter.bind(loop.loop_var)

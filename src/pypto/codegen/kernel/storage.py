@@ -1,12 +1,13 @@
-"""Where tiles live: which of them share a buffer, how long a buffer is needed, and its offset in the workspace.
+"""Where tiles live: shared buffers, lifetimes, and offsets in the workspace.
 
 1. Each tile value gets a slot. Views and operators that update an operand share the slot of that operand.
-2. Slots with touching lifetimes are merged where that saves a copy: the result of an elementwise operator takes over
-   an operand that dies there, a loop carry takes over its dying initial value and is written directly by the value
-   that is yielded to it, the result of an `if` is written directly by both branches.
+2. Slots with touching lifetimes are merged where that saves a copy: the result of an elementwise operator
+   takes over an operand that dies there, a loop carry takes over its dying initial value and is written
+   directly by the value that is yielded to it, the result of an `if` is written directly by both branches.
 3. What is left gets offsets by a linear scan over lifetimes.
 
-The decision to merge is the only place that knows about copies: the emitter compares slots and copies where they differ.
+The decision to merge is the only place that knows about copies: the emitter compares slots and copies where
+they differ.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pypto.codegen.kernel.layout import TileLayout, tile_layout
 from pypto.codegen.kernel.views import ViewOf, view_of
 from pypto.ir.meaning import Cast, Elementwise, Move
 from pypto.ir.op_registry import OpDef, get_op_def
+from pypto.ir.walk import exprs_of, vars_in
 
 ALIGNMENT = 64
 
@@ -111,7 +113,8 @@ class _Planner:
             self._make_values(event)
         for slot in self._roots():
             slot.last = max(
-                (reach(position, path, slot.home, self.spans) for position, path in slot.uses), default=slot.first
+                (reach(position, path, slot.home, self.spans) for position, path in slot.uses),
+                default=slot.first,
             )
         for event in self.events:
             self._merge(event)
@@ -119,7 +122,7 @@ class _Planner:
         swaps = {key: offsets[id(slot.root())] for key, slot in self.swaps.items()}
         return StoragePlan(self.values, offsets, size, swaps)
 
-    # ---- values ----------------------------------------------------------------------------------------------------
+    # ---- values -------------------------------------------------------------------------------------------
 
     def _make_values(self, event: Event) -> None:
         stmt = event.stmt
@@ -129,7 +132,7 @@ class _Planner:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             for carried in stmt.iter_args_:
                 self._use(carried.initValue, event)
-            for carried, result in zip(stmt.iter_args_, stmt.return_vars_):
+            for carried, result in zip(stmt.iter_args_, stmt.return_vars_, strict=False):
                 if isinstance(carried.type, ir.TileType):
                     value = self._fresh(carried.type, event)
                     value.slot.uses.append((self.spans[id(stmt)].end, event.path))
@@ -200,7 +203,7 @@ class _Planner:
         return TileValue(layout, slot, is_whole=True)
 
     def _use(self, expr: ir.Expr, event: Event) -> None:
-        for var in ir.vars_in(expr):
+        for var in vars_in(expr):
             value = self.values.get(var)
             if value is not None:
                 value.slot.uses.append((event.position, event.path))
@@ -212,17 +215,22 @@ class _Planner:
         inner = event.path[common_prefix(event.path, defined) :]
         is_repeated = any(frame.is_loop for frame in inner) and not isinstance(expr, ir.IterArg)
         return is_repeated or any(
-            position > event.position and not excludes(path, event.path) for position, path in self.var_uses[expr]
+            position > event.position and not excludes(path, event.path)
+            for position, path in self.var_uses[expr]
         )
 
-    # ---- merging ---------------------------------------------------------------------------------------------------
+    # ---- merging ------------------------------------------------------------------------------------------
 
     def _roots(self) -> Iterable[Slot]:
         return [slot for slot in self.slots if slot.parent is None]
 
     def _merge(self, event: Event) -> None:
         stmt = event.stmt
-        if event.kind is EventKind.STATEMENT and isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.Call):
+        if (
+            event.kind is EventKind.STATEMENT
+            and isinstance(stmt, ir.AssignStmt)
+            and isinstance(stmt.value, ir.Call)
+        ):
             self._merge_in_place(stmt.var, stmt.value, event)
         elif event.kind is EventKind.LOOP_BEGIN:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
@@ -231,7 +239,7 @@ class _Planner:
         elif event.kind is EventKind.LOOP_END:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             yielded = trailing_yield(stmt.body)
-            for carried, expr in zip(stmt.iter_args_, yielded):
+            for carried, expr in zip(stmt.iter_args_, yielded, strict=False):
                 self._merge_yielded(stmt, carried, expr)
             self._reserve_swap(stmt, yielded)
         elif event.kind is EventKind.IF_END:
@@ -252,7 +260,9 @@ class _Planner:
                 return
 
     def _may_overwrite(self, call: ir.Call, slot: Slot, result: TileValue) -> bool:
-        """Whether every operand in `slot` is read element for element, by an operator that may run in place."""
+        """Whether every operand in `slot` is read element for element, by an operator that may run in
+        place.
+        """
         definition = get_op_def(call.op.name)
         if definition is None or not _is_element_by_element(definition):
             return False
@@ -289,7 +299,9 @@ class _Planner:
             ),
             default=span.begin,
         )
-        if last_read < slot.first or (last_read == slot.first and self._writes_over(slot.first, carry, yielded)):
+        if last_read < slot.first or (
+            last_read == slot.first and self._writes_over(slot.first, carry, yielded)
+        ):
             _join(carry, slot)
 
     def _writes_over(self, position: int, carry: Slot, yielded: TileValue) -> bool:
@@ -310,7 +322,7 @@ class _Planner:
         span = self.spans[id(stmt)]
         then_values = trailing_yield(stmt.then_body)
         else_values = trailing_yield(stmt.else_body) if stmt.else_body is not None else ()
-        for result, then_expr, else_expr in zip(stmt.return_vars_, then_values, else_values):
+        for result, then_expr, else_expr in zip(stmt.return_vars_, then_values, else_values, strict=False):
             value, then, other = (self._value_of(expr) for expr in (result, then_expr, else_expr))
             if value is None or then is None or other is None:
                 continue
@@ -328,13 +340,16 @@ class _Planner:
         """A buffer for one carried value where carries are permuted, so that no order of copies is right."""
         pairs = [
             (target.slot.root(), source.slot.root(), target.layout.size)
-            for carried, expr in zip(loop.iter_args_, yielded)
-            if (target := self.values.get(carried)) is not None and (source := self._value_of(expr)) is not None
+            for carried, expr in zip(loop.iter_args_, yielded, strict=False)
+            if (target := self.values.get(carried)) is not None
+            and (source := self._value_of(expr)) is not None
         ]
         moves = {id(target): id(source) for target, source, _ in pairs if target is not source}
         if _has_cycle(moves):
             span = self.spans[id(loop)]
-            slot = Slot(max(size for _, _, size in pairs), span.end, self.events[span.end].path, last=span.end)
+            slot = Slot(
+                max(size for _, _, size in pairs), span.end, self.events[span.end].path, last=span.end
+            )
             slot.first = span.begin
             self.slots.append(slot)
             self.swaps[id(loop)] = slot
@@ -345,13 +360,13 @@ def _uses_of_vars(events: list[Event]) -> dict[ir.Var, list[tuple[int, Path]]]:
 
     def note(exprs: Iterable[ir.Expr], event: Event) -> None:
         for expr in exprs:
-            for var in ir.vars_in(expr):
+            for var in vars_in(expr):
                 uses.setdefault(var, []).append((event.position, event.path))
 
     for event in events:
         stmt = event.stmt
         if event.kind is EventKind.STATEMENT:
-            note(ir.exprs_of(stmt), event)
+            note(exprs_of(stmt), event)
         elif event.kind is EventKind.LOOP_BEGIN:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             note((carried.initValue for carried in stmt.iter_args_), event)
@@ -384,7 +399,9 @@ def _is_element_by_element(definition: OpDef) -> bool:
 
 
 def _never_shared(definition: OpDef) -> tuple[int, ...]:
-    """Arguments whose buffer the result must not be. The rule of a device for whole operators does not bind the CPU."""
+    """Arguments whose buffer the result must not be. The rule of a device for whole operators does not
+    bind the CPU.
+    """
     return () if len(definition.no_alias) >= 8 else definition.no_alias
 
 
@@ -421,7 +438,9 @@ def _has_cycle(moves: dict[int, int]) -> bool:
 
 
 def _assign_offsets(slots: Iterable[Slot]) -> tuple[dict[int, int], int]:
-    """First-fit over lifetimes in the order in which they begin; returns offsets by slot identity and the total."""
+    """First-fit over lifetimes in the order in which they begin; returns offsets by slot identity and the
+    total.
+    """
     offsets: dict[int, int] = {}
     live: list[tuple[int, int, int]] = []  # (last, offset, size), soonest end first
     total = 0

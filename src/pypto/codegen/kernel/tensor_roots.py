@@ -11,8 +11,8 @@ from pypto.ir.op_registry import get_op_def
 def tensor_roots(body: ir.Stmt) -> dict[ir.Var, ir.Var]:
     """The variable that names the tensor of each tensor variable that is not a tensor of its own.
 
-    A carried tensor is its initial value as long as every iteration yields that one; otherwise, like the result of an
-    `if` whose branches give different tensors, it is a variable of its own.
+    A carried tensor is its initial value as long as every iteration yields that one; otherwise, like the
+    result of an `if` whose branches give different tensors, it is a variable of its own.
     """
     events, _ = list_events(body)
     own: set[ir.Var] = set()
@@ -43,18 +43,20 @@ def _trace(events: list[Event], own: set[ir.Var]) -> tuple[dict[ir.Var, ir.Var],
                 bind(stmt.var, source)
         elif event.kind is EventKind.LOOP_BEGIN:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
-            for carried, result in zip(stmt.iter_args_, stmt.return_vars_):
+            for carried, result in zip(stmt.iter_args_, stmt.return_vars_, strict=False):
                 bind(carried, carried.initValue)
                 bind(result, carried)
         elif event.kind is EventKind.LOOP_END:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
-            for carried, expr in zip(stmt.iter_args_, trailing_yield(stmt.body)):
+            for carried, expr in zip(stmt.iter_args_, trailing_yield(stmt.body), strict=False):
                 if isinstance(carried.type, ir.TensorType) and root_of(carried) is not root_of(expr):
                     changing.add(carried)
         elif event.kind is EventKind.IF_END:
             assert isinstance(stmt, ir.IfStmt)
             others = trailing_yield(stmt.else_body) if stmt.else_body is not None else ()
-            for result, then_expr, else_expr in zip(stmt.return_vars_, trailing_yield(stmt.then_body), others):
+            for result, then_expr, else_expr in zip(
+                stmt.return_vars_, trailing_yield(stmt.then_body), others, strict=False
+            ):
                 if root_of(then_expr) is root_of(else_expr):
                     bind(result, then_expr)
     return roots, changing - own

@@ -53,8 +53,8 @@ def row_weights(extents: Sequence[int], window: Sequence[int]) -> list[int]:
     for axis, (extent, part) in enumerate(leading):
         if is_open and part != extent:
             raise ValueError(
-                f"a window of {list(window)} of a tile of {list(extents)} is not supported: dimension {axis} must be "
-                "taken in full"
+                f"a window of {list(window)} of a tile of {list(extents)} is not supported: "
+                f"dimension {axis} must be taken in full"
             )
         is_open = is_open or part > 1
     weights = [1] * len(leading)

@@ -30,7 +30,7 @@ class OpContext:
     result: ir.Var | None
     span: Span
 
-    # ---- operands --------------------------------------------------------------------------------------------------
+    # ---- operands -----------------------------------------------------------------------------------------
 
     @property
     def args(self) -> Sequence[ir.Expr]:
@@ -82,7 +82,7 @@ class OpContext:
         at = f" at {where}" if where else ""
         return f'"{self.definition.name}{at} in kernel {self.emitter.func.name}"'
 
-    # ---- result ----------------------------------------------------------------------------------------------------
+    # ---- result -------------------------------------------------------------------------------------------
 
     @property
     def result_element(self) -> Element:
@@ -99,7 +99,9 @@ class OpContext:
         return tile_layout(self.call.type)
 
     def declare(self, valid: tuple[str, str] | None) -> str | None:
-        """Declare the fresh tile of the result; None if nobody uses it. `valid` applies if the type is valid in part."""
+        """Declare the fresh tile of the result; None if nobody uses it. `valid` applies if the type is
+        valid in part.
+        """
         if self.result is None:
             return None
         is_full = valid_extents(self.call.type) is None  # type: ignore[arg-type]
@@ -118,7 +120,9 @@ class OpContext:
         return self.declare_typed()
 
     def update(self, index: int) -> str:
-        """The tile that the operator updates in place, as the result: its valid extents become those of the type."""
+        """The tile that the operator updates in place, as the result: its valid extents become those of
+        the type.
+        """
         name = self.name(index)
         if self.result is None:
             return name

@@ -81,10 +81,15 @@ def _broadcast(context: OpContext, index: int, layout: TileLayout) -> str:
         return f"pypto::per_row({name})"
     if extents == (1, layout.cols):
         return f"pypto::per_column({name})"
-    if source.rows == layout.rows and source.cols * source.element.size == 32 and layout.cols % source.cols == 0:
+    if (
+        source.rows == layout.rows
+        and source.cols * source.element.size == 32
+        and layout.cols % source.cols == 0
+    ):
         return f"pypto::per_row_block({name})"
     raise ValueError(
-        f"operand {index} of [{source.rows}, {source.cols}] cannot be broadcast to [{layout.rows}, {layout.cols}]"
+        f"operand {index} of [{source.rows}, {source.cols}] cannot be broadcast to "
+        f"[{layout.rows}, {layout.cols}]"
     )
 
 
@@ -133,4 +138,3 @@ def emit_partial(context: OpContext, meaning: Partial) -> None:
     body = FormulaRenderer(ctype, {"a": "a", "b": "b"}).render(meaning.formula)
     function = f"[]({ctype} a, {ctype} b) {{ return {body}; }}"
     context.emitter.line(f"pypto::each_partial({name}, {function}, {context.name(0)}, {context.name(1)});")
-

@@ -26,7 +26,7 @@ def _tensor(context: OpContext, index: int, rank: int) -> str:
     return name if len(type_.shape_) == rank else f"pypto::with_rank<{rank}>({name})"
 
 
-# ---- transfers -----------------------------------------------------------------------------------------------------
+# ---- transfers -------------------------------------------------------------------------------------------
 
 
 def emit_load(context: OpContext) -> None:
@@ -41,7 +41,11 @@ def emit_load(context: OpContext) -> None:
     assert isinstance(result, ir.TileType)
     asked = context.elements(3) if len(context.args) > 3 else shape
     valid = valid_extents(result) if context.emitter.knows(result) else asked
-    out = context.declare_typed() if context.emitter.knows(result) else context.declare(_last_two(context, asked))
+    out = (
+        context.declare_typed()
+        if context.emitter.knows(result)
+        else context.declare(_last_two(context, asked))
+    )
     if out is None:
         return
     tensor = _tensor(context, 0, len(offsets))
@@ -129,7 +133,8 @@ def emit_read(context: OpContext) -> None:
         row, col = _folded_index(context, indices)
         text = f"pypto::read(kernel, {context.name(0)}, {row}, {col}, {context.detail})"
     else:
-        text = f"pypto::read(kernel, {_tensor(context, 0, len(indices))}, {_at(context, indices)}, {context.detail})"
+        tensor = _tensor(context, 0, len(indices))
+        text = f"pypto::read(kernel, {tensor}, {_at(context, indices)}, {context.detail})"
     context.emitter.define_scalar(context.result, text)
 
 
@@ -144,7 +149,9 @@ def emit_write(context: OpContext) -> None:
     tensor = _tensor(context, 0, len(indices))
     ctype = context.args[0].type.dtype  # type: ignore[attr-defined]
     value = f"{element_of(ctype).compute}({value})"
-    context.emitter.line(f"pypto::write(kernel, {tensor}, {_at(context, indices)}, {value}, {context.detail});")
+    context.emitter.line(
+        f"pypto::write(kernel, {tensor}, {_at(context, indices)}, {value}, {context.detail});"
+    )
     _bind_tensor(context, 0)
 
 
@@ -171,7 +178,7 @@ def _folded_offset(
     return " + ".join(terms) or "0", context.emitter.scalar(offsets[-1])
 
 
-# ---- windows and views ---------------------------------------------------------------------------------------------
+# ---- windows and views -----------------------------------------------------------------------------------
 
 
 def _define_view(context: OpContext, text: str) -> None:
@@ -250,8 +257,14 @@ def emit_transpose(context: OpContext) -> None:
     if extents is None or not context.layout(0).is_packed:
         raise ValueError("transposing a tile of rank above 2 needs a packed tile")
     first, second = axes
-    groups = [_product(extents[:first]), extents[first], _product(extents[first + 1 : second]), extents[second],
-              _product(extents[second + 1 :])]  # fmt: skip
+    between = _product(extents[first + 1 : second])
+    groups = [
+        _product(extents[:first]),
+        extents[first],
+        between,
+        extents[second],
+        _product(extents[second + 1 :]),
+    ]
     numbers = ", ".join(str(extent) for extent in groups)
     context.emitter.line(f"pypto::swap_axes<{numbers}>({out}.data, {context.name(0)}.data);")
 
@@ -264,7 +277,9 @@ def _product(extents: Sequence[int]) -> int:
 
 
 def emit_move(context: OpContext) -> None:
-    """The same tile in another memory: on the CPU the same elements, copied unless the source is not needed any more."""
+    """The same tile in another memory: on the CPU the same elements, copied unless the source is not
+    needed any more.
+    """
     if context.result is None:
         return
     emitter = context.emitter
@@ -282,7 +297,8 @@ def emit_extract(context: OpContext) -> None:
     if out is None:
         return
     layout = context.result_layout
-    window = f"pypto::window<{layout.rows}, {layout.cols}>({context.name(0)}, {context.scalar(1)}, {context.scalar(2)})"
+    place = f"{context.name(0)}, {context.scalar(1)}, {context.scalar(2)}"
+    window = f"pypto::window<{layout.rows}, {layout.cols}>({place})"
     context.emitter.line(f"pypto::copy({out}, {window});")
 
 
@@ -301,7 +317,7 @@ def emit_assemble(context: OpContext) -> None:
     context.emitter.line(f"pypto::assemble(kernel, {target}, {source}, {row}, {col}, {context.detail});")
 
 
-# ---- fills ---------------------------------------------------------------------------------------------------------
+# ---- fills -----------------------------------------------------------------------------------------------
 
 
 def emit_create(context: OpContext) -> None:

@@ -8,7 +8,14 @@ from pypto.codegen.kernel.layout import TileLayout, constant_extents, valid_exte
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.ir.meaning import Cast, Contraction, Reduce
 
-_COMBINE = {"sum": "Sum", "max": "Maximum", "min": "Minimum", "prod": "Product", "argmax": "Greater", "argmin": "Less"}
+_COMBINE = {
+    "sum": "Sum",
+    "max": "Maximum",
+    "min": "Minimum",
+    "prod": "Product",
+    "argmax": "Greater",
+    "argmin": "Less",
+}
 _ROUND = ("NONE", "RINT", "AWAY", "FLOOR", "CEIL", "TRUNC", "ODD")
 
 
@@ -100,7 +107,9 @@ class _Batch:
         return f"pypto::window<{self.rows}, {self.cols}>({name}, {self.start}, 0)"
 
 
-def _batches(context: OpContext, first: int, result: TileLayout) -> list[tuple[_Batch, _Batch, _Batch]] | None:
+def _batches(
+    context: OpContext, first: int, result: TileLayout
+) -> list[tuple[_Batch, _Batch, _Batch]] | None:
     """The windows of each product of a batch; None for plain matrices.
 
     Leading dimensions broadcast as in numpy. Whole extents count: the padding of operands is zero.
@@ -120,7 +129,8 @@ def _batches(context: OpContext, first: int, result: TileLayout) -> list[tuple[_
     batches = []
     for index in _indices(out[:-2]):
         parts = [
-            _Batch(shape[-2], shape[-1], _flat_index(shape[:-2], index) * shape[-2]) for shape in (out, lhs, rhs)
+            _Batch(shape[-2], shape[-1], _flat_index(shape[:-2], index) * shape[-2])
+            for shape in (out, lhs, rhs)
         ]
         batches.append((parts[0], parts[1], parts[2]))
     return batches
