@@ -1,0 +1,443 @@
+"""`IRBuilder`: programs from Python code, with `with` blocks for nested constructs.
+
+    builder = ir.IRBuilder()
+    with builder.function("double") as f:
+        x = f.param("x", ir.TensorType([64], ir.FP32))
+        f.return_type(x.type)
+        y = builder.let("y", ir.op.tensor.add(x, x))
+        builder.return_stmt(y)
+    double = f.get_result()
+
+Literals become constants of INDEX or FP32. The place of each node is the user's line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pypto.core.dtype import DataType
+from pypto.core.span import UNKNOWN_SPAN, Span
+from pypto.ir.build_context import BuildContext
+from pypto.ir.enums import (
+    CompactMode,
+    ForKind,
+    FunctionType,
+    InlineLanguage,
+    Level,
+    MemorySpace,
+    PadValue,
+    ParamDirection,
+    Role,
+    ScopeKind,
+    SplitMode,
+    TensorLayout,
+    TileLayout,
+)
+from pypto.ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Var
+from pypto.ir.program import Function, Program
+from pypto.ir.scope import ScopeStmt
+from pypto.ir.stmt import (
+    AssignStmt,
+    BreakStmt,
+    ContinueStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    InlineStmt,
+    ReturnStmt,
+    Stmt,
+    WhileStmt,
+)
+from pypto.ir.types import TensorType, TileType, Type, UnknownType
+from pypto.ir.utils import _get_span_or_capture, _normalize_expr
+from pypto.ir.views import TensorView, TileView, normalise_extents
+
+__all__ = [
+    "ForLoopBuilder", "FunctionBuilder", "IRBuilder", "IfStmtBuilder", "ProgramBuilder", "ScopeBuilder",
+    "WhileLoopBuilder",
+]  # fmt: skip
+
+_Node = TypeVar("_Node")
+
+
+class _Result(Generic[_Node]):
+    """What a `with` block builds; known once the block has ended."""
+
+    def __init__(self, core: BuildContext) -> None:
+        self._core = core
+        self._result: _Node | None = None
+
+    def get_result(self) -> _Node:
+        """The built node. Raises `AssertionError` before the block has ended."""
+        assert self._result is not None, "The block has not ended yet"
+        return self._result
+
+    def _require_open(self, is_open: bool, action: str) -> None:
+        if self._result is not None or not is_open:
+            raise ValueError(f"{action} is only possible directly inside its own block")
+
+
+class FunctionBuilder(_Result[Function]):
+    def param(
+        self, name: str, type: Type, span: Span | None = None, direction: ParamDirection = ParamDirection.In
+    ) -> Var:
+        self._require_open(self._core._open[-1].kind == "function" if self._core._open else False, "param")
+        return self._core.func_arg(name, type, _get_span_or_capture(span), direction)
+
+    def return_type(self, type: Type) -> None:
+        self._core.return_type(type)
+
+
+class _WithOutputs(_Result[_Node]):
+    _kind = ""
+
+    def __init__(self, core: BuildContext) -> None:
+        super().__init__(core)
+        self._return_vars: list[Var] = []
+
+    def _check_place(self, action: str) -> None:
+        self._require_open(bool(self._core._open) and self._core._open[-1].kind == self._kind, action)
+
+    def output(self, index: int = 0) -> Var:
+        """The result variable at `index`, once the block has ended."""
+        if self._result is None:
+            raise RuntimeError("Outputs are available after the block has ended")
+        if index >= len(self._return_vars):
+            raise IndexError(f"Return variable index {index} out of range")
+        return self._return_vars[index]
+
+    def outputs(self) -> list[Var]:
+        """All result variables, once the block has ended."""
+        if self._result is None:
+            raise RuntimeError("Outputs are available after the block has ended")
+        return list(self._return_vars)
+
+
+class _LoopBuilder(_WithOutputs[_Node]):
+    _add_iter_arg: ClassVar[Callable[[BuildContext, IterArg], None]]
+    _add_return_var: ClassVar[Callable[[BuildContext, Var], None]]
+
+    def __init__(self, core: BuildContext) -> None:
+        super().__init__(core)
+        self._iter_args: list[IterArg] = []
+
+    def iter_arg(
+        self, name: str, init_value: Any, type: Type | None = None, span: Span | None = None
+    ) -> IterArg:
+        """A carried value; its type is that of the initial value."""
+        self._check_place("iter_arg")
+        where = _get_span_or_capture(span)
+        init = _normalize_expr(init_value, where)
+        if type is not None and type != init.type:
+            raise ValueError(f"Type mismatch: iter_arg '{name}' is {type}, its initial value is {init.type}")
+        carried = IterArg(name, init.type, init, where)
+        self._iter_args.append(carried)
+        type(self)._add_iter_arg(self._core, carried)
+        return carried
+
+    def return_var(self, name: str, type: Type | None = None, span: Span | None = None) -> Var:
+        """The final value of the carried value in the same position."""
+        self._check_place("return_var")
+        position = len(self._return_vars)
+        matching = self._iter_args[position].type if position < len(self._iter_args) else None
+        if matching is None and type is None:
+            raise ValueError(f"return_var '{name}' has no matching iter_arg and needs a type")
+        if matching is not None and type is not None and matching != type:
+            raise ValueError(f"Type mismatch: return_var '{name}' is {type}, its iter_arg is {matching}")
+        chosen = type if type is not None else matching
+        assert chosen is not None
+        var = Var(name, chosen, _get_span_or_capture(span))
+        self._return_vars.append(var)
+        type(self)._add_return_var(self._core, var)
+        return var
+
+
+class ForLoopBuilder(_LoopBuilder[ForStmt]):
+    _kind = "for loop"
+    _add_iter_arg = BuildContext.add_iter_arg
+    _add_return_var = BuildContext.add_return_var
+
+
+class WhileLoopBuilder(_LoopBuilder[WhileStmt]):
+    _kind = "while loop"
+    _add_iter_arg = BuildContext.add_while_iter_arg
+    _add_return_var = BuildContext.add_while_return_var
+
+    def set_condition(self, condition: Expr) -> None:
+        """Replace the condition, now that carried values exist."""
+        self._check_place("set_condition")
+        self._core.set_while_loop_condition(condition)
+
+
+class IfStmtBuilder(_WithOutputs[IfStmt]):
+    _kind = "if"
+
+    def else_(self, span: Span | None = None) -> None:
+        """What follows belongs to the else branch."""
+        self._check_place("else_")
+        self._core.begin_else(_get_span_or_capture(span))
+
+    def return_var(self, name: str, type: Type, span: Span | None = None) -> None:
+        """A result of the statement."""
+        self._check_place("return_var")
+        var = Var(name, type, _get_span_or_capture(span))
+        self._return_vars.append(var)
+        self._core.add_if_return_var(var)
+
+
+class ScopeBuilder(_Result[ScopeStmt]):
+    pass
+
+
+class ProgramBuilder(_Result[Program]):
+    def declare_function(self, name: str) -> GlobalVar:
+        return self._core.declare_function(name)
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        return self._core.get_global_var(name)
+
+    def add_function(self, func: Function) -> None:
+        self._core.add_function(func)
+
+
+class IRBuilder:
+    """Builds functions, statements and programs; see the module for an example."""
+
+    def __init__(self) -> None:
+        self._core = BuildContext()
+
+    @contextmanager
+    def _block(self, result: _Result[Any], end: Callable[[Span], Any]) -> Iterator[Any]:
+        """Yield the block's builder and end the construct also when the block raises."""
+        try:
+            yield result
+        except BaseException:
+            self._end_quietly(result, end)
+            raise
+        result._result = end(_user_line())
+
+    def _end_quietly(self, result: _Result[Any], end: Callable[[Span], Any]) -> None:
+        """Close the construct after an error in its block; that error is the one to show, not a consequence."""
+        depth = len(self._core._open)
+        try:
+            result._result = end(UNKNOWN_SPAN)
+        except (RuntimeError, TypeError, ValueError):
+            del self._core._open[depth - 1 :]
+
+    def function(
+        self,
+        name: str,
+        span: Span | None = None,
+        type: FunctionType = FunctionType.Opaque,
+        level: Level | None = None,
+        role: Role | None = None,
+        attrs: Any = None,
+        requires_runtime_binding: bool = False,
+    ) -> Any:
+        core = self._core
+        core.begin_function(
+            name, _get_span_or_capture(span), type, level, role, attrs, requires_runtime_binding
+        )
+        return self._block(FunctionBuilder(core), core.end_function)
+
+    def for_loop(
+        self,
+        loop_var: Var,
+        start: Any,
+        stop: Any,
+        step: Any,
+        span: Span | None = None,
+        kind: ForKind = ForKind.Sequential,
+        attrs: Any = None,
+    ) -> Any:
+        core, where = self._core, _get_span_or_capture(span)
+        bounds = [_normalize_expr(bound, where) for bound in (start, stop, step)]
+        core.begin_for_loop(loop_var, *bounds, where, kind, attrs)
+        return self._block(ForLoopBuilder(core), core.end_for_loop)
+
+    def while_loop(self, condition: Any, span: Span | None = None) -> Any:
+        core, where = self._core, _get_span_or_capture(span)
+        core.begin_while_loop(_normalize_expr(condition, where), where)
+        return self._block(WhileLoopBuilder(core), core.end_while_loop)
+
+    def if_stmt(self, condition: Any, span: Span | None = None) -> Any:
+        core, where = self._core, _get_span_or_capture(span)
+        core.begin_if(_normalize_expr(condition, where), where)
+        return self._block(IfStmtBuilder(core), core.end_if)
+
+    def scope(
+        self,
+        scope_kind: ScopeKind,
+        span: Span | None = None,
+        level: Level | None = None,
+        role: Role | None = None,
+        split: SplitMode | None = None,
+        name_hint: str = "",
+        core_num: Any = None,
+        sync_start: bool | None = None,
+        manual: bool | None = None,
+        attrs: list[tuple[str, Any]] | None = None,
+    ) -> Any:
+        core, where = self._core, _get_span_or_capture(span)
+        core.begin_scope(
+            scope_kind, where, level, role, split, name_hint, core_num, sync_start, manual, attrs
+        )
+        return self._block(ScopeBuilder(core), core.end_scope)
+
+    def program(self, name: str, span: Span | None = None) -> Any:
+        core = self._core
+        core.begin_program(name, _get_span_or_capture(span))
+        return self._block(ProgramBuilder(core), core.end_program)
+
+    # -- one-line methods ------------------------------------------------------------------------------------------
+
+    def var(self, name: str, type: Type, span: Span | None = None) -> Var:
+        return Var(name, type, _get_span_or_capture(span))
+
+    def assign(self, var: Var, value: Any, span: Span | None = None) -> AssignStmt:
+        where = _get_span_or_capture(span)
+        return self._core.assign(var, _normalize_expr(value, where), where)
+
+    def let(self, name: str, value: Any, type: Type | None = None, span: Span | None = None) -> Var:
+        """Assign to a new variable and return it; the type comes from the value."""
+        where = _get_span_or_capture(span)
+        expr = self._with_callee_type(_normalize_expr(value, where))
+        if type is not None and not isinstance(expr.type, UnknownType):
+            if type.__class__ is not expr.type.__class__:
+                raise TypeError(
+                    f"The type {type} of '{name}' is incompatible with its value of type {expr.type}"
+                )
+        var = Var(name, type if type is not None else expr.type, where)
+        self._core.assign(var, expr, where)
+        return var
+
+    def _with_callee_type(self, value: Expr) -> Expr:
+        if not (isinstance(value, Call) and isinstance(value.op, GlobalVar) and self._core.in_program()):
+            return value
+        if not isinstance(value.type, UnknownType):
+            return value
+        returns = self._core.get_function_return_types(value.op)
+        if len(returns) > 1:
+            raise ValueError(f"Function '{value.op.name}' returns {len(returns)} values; `let` takes one")
+        return value.replace(type=returns[0]) if returns else value
+
+    def make_tuple(self, elements: Sequence[Any], span: Span | None = None) -> MakeTuple:
+        where = _get_span_or_capture(span)
+        return MakeTuple([_normalize_expr(element, where) for element in elements], where)
+
+    def emit(self, stmt: Stmt) -> Stmt:
+        return self._core.emit(stmt)
+
+    def return_stmt(self, values: Any = None, span: Span | None = None) -> ReturnStmt:
+        where = _get_span_or_capture(span)
+        given = [] if values is None else list(values) if isinstance(values, (list, tuple)) else [values]
+        return self._core.return_([_normalize_expr(value, where) for value in given], where)
+
+    def eval_stmt(self, expr: Expr, span: Span | None = None) -> EvalStmt:
+        return self._emitted(EvalStmt(expr, _get_span_or_capture(span)))
+
+    def break_stmt(self, span: Span | None = None) -> BreakStmt:
+        return self._emitted(BreakStmt(_get_span_or_capture(span)))
+
+    def continue_stmt(self, span: Span | None = None) -> ContinueStmt:
+        return self._emitted(ContinueStmt(_get_span_or_capture(span)))
+
+    def inline_stmt(
+        self, body: str, language: InlineLanguage = InlineLanguage.Python, span: Span | None = None
+    ) -> InlineStmt:
+        return self._emitted(InlineStmt(body, language, _get_span_or_capture(span)))
+
+    def _emitted(self, stmt: Any) -> Any:
+        return self._core.emit(stmt)
+
+    def add_function_attrs(self, attrs: dict[str, Any]) -> None:
+        self._core.add_function_attrs(attrs)
+
+    def in_function(self) -> bool:
+        return self._core.in_function()
+
+    def in_loop(self) -> bool:
+        return self._core.in_loop()
+
+    def in_if(self) -> bool:
+        return self._core.in_if()
+
+    def push_pending_leading_comments(self, comments: Sequence[str]) -> None:
+        self._core.push_pending_leading_comments(comments)
+
+    def pop_pending_leading_comments(self) -> list[str]:
+        return self._core.pop_pending_leading_comments()
+
+    # -- types -----------------------------------------------------------------------------------------------------
+
+    def memref(self, *place: Any, span: Span | None = None) -> MemRef:
+        """`memref(space, addr, size, id)` or `memref(addr, size, id)`."""
+        where = _get_span_or_capture(span)
+        if place and isinstance(place[0], MemorySpace):
+            if len(place) != 4:
+                raise TypeError(f"memref(space, addr, size, id) needs four arguments, got {len(place)}")
+            space, addr, size, number = place
+            return MemRef(space, _normalize_expr(addr, where), size, number, where)
+        if len(place) != 3:
+            raise TypeError(
+                f"memref(addr, size, id) accepts exactly three positional arguments, got {len(place)}"
+            )
+        return MemRef(*place, where)
+
+    def tile_view(
+        self,
+        valid_shape: Sequence[Any],
+        stride: Sequence[Any],
+        start_offset: Any,
+        blayout: TileLayout,
+        slayout: TileLayout,
+        fractal: int,
+        pad: PadValue,
+        span: Span | None = None,
+        compact: CompactMode = CompactMode.null,
+    ) -> TileView:
+        where = _get_span_or_capture(span)
+        return TileView(
+            normalise_extents(valid_shape, "valid_shape", where), normalise_extents(stride, "stride", where),
+            None if start_offset is None else _normalize_expr(start_offset, where), blayout, slayout, fractal, pad,
+            compact,
+        )  # fmt: skip
+
+    def tensor_view(
+        self, stride: Sequence[Any], layout: TensorLayout, span: Span | None = None
+    ) -> TensorView:
+        return TensorView(normalise_extents(stride, "stride", _get_span_or_capture(span)), layout)
+
+    def tensor_type(
+        self,
+        shape: Sequence[Any],
+        dtype: DataType,
+        memref: MemRef | None = None,
+        tensor_view: TensorView | None = None,
+        span: Span | None = None,
+    ) -> TensorType:
+        extents = normalise_extents(shape, "shape", _get_span_or_capture(span))
+        return TensorType(extents, dtype, memref, tensor_view)
+
+    def tile_type(
+        self,
+        shape: Sequence[Any],
+        dtype: DataType,
+        memref: MemRef | None = None,
+        tile_view: TileView | None = None,
+        memory_space: MemorySpace | None = None,
+        span: Span | None = None,
+    ) -> TileType:
+        extents = normalise_extents(shape, "shape", _get_span_or_capture(span))
+        return TileType(extents, dtype, memref, tile_view, memory_space)
+
+
+def _user_line() -> Span:
+    """The line of the nearest frame that is neither this module nor the context manager machinery."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.endswith(("contextlib.py", "ir/builder.py")):
+        frame = frame.f_back
+    return Span(frame.f_code.co_filename, frame.f_lineno, -1)
