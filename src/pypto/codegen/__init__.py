@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pypto.codegen.artifact import PartialCodegenError, write_artifact
+from pypto.codegen.kernel import KernelError, KernelSource, generate_kernel
+from pypto.codegen.kernel_config import kernel_config_text
 from pypto.codegen.orchestration import (
     OrchestrationResult,
     collect_vars_from_shape_expr,
@@ -10,9 +13,15 @@ from pypto.codegen.orchestration import (
 from pypto.codegen.registrations import KernelRegistration, infer_function_core_type
 
 __all__ = [
+    "KernelError",
     "KernelRegistration",
+    "KernelSource",
     "OrchestrationResult",
+    "PartialCodegenError",
     "collect_vars_from_shape_expr",
+    "generate_kernel",
     "generate_orchestration",
     "infer_function_core_type",
+    "kernel_config_text",
+    "write_artifact",
 ]

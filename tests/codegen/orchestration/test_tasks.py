@@ -93,7 +93,9 @@ PTO2_SCOPE() {
     rt_submit_aiv_task(0, params_t2);
 }"""
     )
-    rows = [(r.func_id, r.code_name, r.core_type.name, list(r.signature)) for r in result.kernel_registrations]
+    rows = [
+        (r.func_id, r.code_name, r.core_type.name, list(r.signature)) for r in result.kernel_registrations
+    ]
     assert rows == [(0, "addk", "VECTOR", ["IN", "IN", "OUT"]), (1, "addk", "VECTOR", ["IN", "IN", "INOUT"])]
     assert result.orchestration_signature == ["IN", "IN", "OUT"]
     compile_text(result.code, tmp_path)
@@ -258,9 +260,7 @@ def test_groups_that_cannot_share_one_payload_are_refused():
         "k", [a, (b, PDir.Out)], [call(cube, [a, b], "io"), call(vector, [b, a], "io")], GROUP
     )
     with pytest.raises(ValueError, match="different arguments to 'k_aic' and 'k_aiv'"):
-        generate(
-            [x, out], auto(ir.EvalStmt(call(different, [x, out], "io"), SPAN)), cube, vector, different
-        )
+        generate([x, out], auto(ir.EvalStmt(call(different, [x, out], "io"), SPAN)), cube, vector, different)
     no_vector = wrapper("k", [a, (b, PDir.Out)], [call(cube, [a, b], "io")], GROUP)
     with pytest.raises(InternalError, match="'k' has no AIV kernel"):
         generate([x, out], auto(ir.EvalStmt(call(no_vector, [x, out], "io"), SPAN)), cube, no_vector)
@@ -350,7 +350,9 @@ def test_omitted_outputs_are_made_by_the_runtime_and_named_by_their_results(tmp_
     result = generate([x, (out, PDir.Out)], body, k, use)
     text = result.code
     assert "uint32_t params_t0_synth_out_1_shapes[2] = {static_cast<uint32_t>(N), 16};" in text
-    assert "TensorCreateInfo params_t0_synth_out_2(params_t0_synth_out_2_shapes, 1, DataType::FLOAT32);" in text
+    assert (
+        "TensorCreateInfo params_t0_synth_out_2(params_t0_synth_out_2_shapes, 1, DataType::FLOAT32);" in text
+    )
     assert "params_t0.add_output(params_t0_synth_out_1);" in text
     assert "const ChipTensor& r_0 = task_0_outs.get_ref(0);" in text
     assert "const ChipTensor& r_1 = task_0_outs.get_ref(1);" in text
@@ -415,7 +417,9 @@ def predicated(condition, params, tmp_path=None):
 
 
 def element(tensor_var, *places):
-    return op("tensor.read", [tensor_var, ir.MakeTuple(list(places), SPAN)], ir.ScalarType(tensor_var.type.dtype))
+    return op(
+        "tensor.read", [tensor_var, ir.MakeTuple(list(places), SPAN)], ir.ScalarType(tensor_var.type.dtype)
+    )
 
 
 @pytest.mark.parametrize(

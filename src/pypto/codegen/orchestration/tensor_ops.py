@@ -38,7 +38,9 @@ def emit_op(emission: Emission, call: Call, result: Var | None) -> None:
     kind = "tensor" if call.op.name.startswith("tensor.") else "builtin"
     raise InternalError(
         located(
-            f"Misplaced {kind} op '{call.op.name}' in Orchestration function '{emission.function.name}'",
+            f"Misplaced {kind} op '{call.op.name}' in Orchestration function (should be inside InCore "
+            "block): "
+            f"'{emission.function.name}' can only create, read, write and view tensors",
             call.span,
         )
     )

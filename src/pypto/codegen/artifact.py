@@ -1,0 +1,184 @@
+"""Writing a build directory: orchestration, kernels, and the configuration that ties them together.
+
+The configuration is what makes a directory loadable, so it is removed first and written last: a directory
+that a crash leaves behind is never taken for a finished build. Every file appears whole or not at all. One
+kernel that cannot be generated does not stop the others; what failed is reported together at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto.codegen.kernel import generate_kernel
+from pypto.codegen.kernel_config import DEFAULT_RUNTIME, core_folder, external_source, kernel_config_text
+from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
+from pypto.ir.enums import FunctionType
+from pypto.ir.expr import Call, GlobalVar, Submit
+from pypto.ir.program import Function, Program
+from pypto.ir.walk import walk
+
+__all__ = ["PartialCodegenError", "write_artifact"]
+
+MARKERS = (
+    "compiled_meta.json",
+    "distributed_meta.json",
+    "kernel_config.py",
+    "orchestration/host_orch.py",
+)
+"""Files that say what kind of build a directory holds."""
+
+
+class PartialCodegenError(RuntimeError):
+    """Some functions could not be translated. `files` are those that were written."""
+
+    def __init__(self, message: str, files: Sequence[Path]) -> None:
+        super().__init__(message)
+        self.files = list(files)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What has been written and what has failed so far."""
+
+    files: list[Path] = field(default_factory=list)
+    failures: list[tuple[str, Exception]] = field(default_factory=list)
+
+
+def write_artifact(
+    program: Program, output_dir: str | os.PathLike[str], *, runtime: str = DEFAULT_RUNTIME
+) -> list[Path]:
+    """Write the sources and the configuration of a lowered program; the files, configuration last.
+
+    With several Orchestration functions each gets a directory `next_levels/<name>` of its own, and
+    `output_dir` no configuration. Raises `ValueError` when there is no Orchestration, `PartialCodegenError`
+    when some functions could not be translated, plain `RuntimeError` when none could.
+    """
+    root = Path(output_dir)
+    orchestrations = [f for f in program.functions_.values() if f.func_type is FunctionType.Orchestration]
+    if not orchestrations:
+        raise ValueError(f"the program '{program.name}' has no Orchestration function to compile")
+    _check_groups(program)
+    root.mkdir(parents=True, exist_ok=True)
+    _remove_markers(root)
+    outcome = _Outcome()
+    if len(orchestrations) == 1:
+        _write_build(program, orchestrations[0], root, runtime, outcome)
+    else:
+        for orchestration in orchestrations:
+            folder = root / "next_levels" / orchestration.name
+            folder.mkdir(parents=True, exist_ok=True)
+            _remove_markers(folder)
+            _write_build(program, orchestration, folder, runtime, outcome)
+    if outcome.failures:
+        raise _failure(root, outcome)
+    return outcome.files
+
+
+def _write_build(
+    program: Program, orchestration: Function, folder: Path, runtime: str, outcome: _Outcome
+) -> None:
+    failed_before = len(outcome.failures)
+    result: OrchestrationResult | None = None
+    try:
+        result = generate_orchestration(program, orchestration)
+    except Exception as error:  # reported with the kernels' failures
+        outcome.failures.append((orchestration.name, error))
+    if result is not None:
+        path = folder / "orchestration" / f"{orchestration.name}.cpp"
+        outcome.files.append(_write(path, _with_header(orchestration, result.code)))
+    for kernel in _kernels(program, result):
+        try:
+            source = generate_kernel(program, kernel)
+        except Exception as error:
+            outcome.failures.append((kernel.name, error))
+            continue
+        path = folder / "kernels" / core_folder(source.core_type) / f"{source.code_name}.cpp"
+        outcome.files.append(_write(path, source.text))
+    if result is None or len(outcome.failures) > failed_before:
+        return
+    text = kernel_config_text(
+        orchestration.name,
+        result.orchestration_signature,
+        result.kernel_registrations,
+        program.functions_,
+        runtime,
+    )
+    outcome.files.append(_write(folder / "kernel_config.py", text))
+
+
+def _kernels(program: Program, result: OrchestrationResult | None) -> list[Function]:
+    """The kernels to generate: those that the orchestration submits, or all when that is not known."""
+    if result is not None:
+        names = dict.fromkeys(row.code_name for row in result.kernel_registrations)
+        candidates = [program.functions_[name] for name in names]
+    else:
+        kinds = (FunctionType.AIC, FunctionType.AIV)
+        candidates = [f for f in program.functions_.values() if f.func_type in kinds]
+    return [kernel for kernel in candidates if external_source(kernel) is None]
+
+
+def _with_header(orchestration: Function, code: str) -> str:
+    return f"// Orchestration Function: {orchestration.name}\n// Generated by PyPTO IR Compiler\n\n{code}"
+
+
+def _check_groups(program: Program) -> None:
+    """The members of a group are all hand-written or all generated."""
+    for group in program.functions_.values():
+        if group.func_type is not FunctionType.Group:
+            continue
+        members = [
+            program.functions_[node.op.name]
+            for node in walk(group.body, once=True)
+            if isinstance(node, Call | Submit)
+            and isinstance(node.op, GlobalVar)
+            and node.op.name in program.functions_
+        ]
+        generated = [m.name for m in members if external_source(m) is None]
+        if generated and len(generated) < len(members):
+            raise RuntimeError(
+                f"the group '{group.name}' mixes hand-written and generated kernels; generated: "
+                f"{', '.join(generated)}"
+            )
+
+
+def _failure(root: Path, outcome: _Outcome) -> RuntimeError:
+    """The error that lists what could not be translated, also written to `report/codegen_errors.txt`."""
+    rows = list(dict.fromkeys((name, f"{type(e).__name__}: {e}") for name, e in outcome.failures))
+    width = max(len("function"), *(len(name) for name, _ in rows))
+    table = [f"{'function':<{width}}  cause", f"{'-' * width}  {'-' * 5}"]
+    for name, cause in rows:
+        first, *rest = cause.splitlines()
+        table += [f"{name:<{width}}  {first}", *(f"{'':<{width}}  {line}" for line in rest)]
+    message = f"code generation failed for {len(rows)} function(s)\n" + "\n".join(table)
+    _write(root / "report" / "codegen_errors.txt", message + "\n")
+    error = PartialCodegenError(message, outcome.files) if outcome.files else RuntimeError(message)
+    error.__cause__ = outcome.failures[0][1]
+    return error
+
+
+def _remove_markers(folder: Path) -> None:
+    """Nothing in a directory may point at an older build."""
+    for marker in MARKERS:
+        (folder / marker).unlink(missing_ok=True)
+    (folder / "report" / "codegen_errors.txt").unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write a file so that it exists whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    path.chmod(0o644)
+    return path
