@@ -6,7 +6,9 @@ interface; the order of the default pipeline is in `pypto.passes.manager`.
 
 from __future__ import annotations
 
+from pypto.passes.auto_derive_task_dependencies import auto_derive_task_dependencies
 from pypto.passes.base import Pass, PassProperties, create_function_pass, create_program_pass
+from pypto.passes.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.context import (
     DiagnosticCheck,
     DiagnosticCheckSet,
@@ -20,10 +22,16 @@ from pypto.passes.context import (
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
+from pypto.passes.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.convert_to_ssa import convert_to_ssa
 from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
+from pypto.passes.derive_call_directions import derive_call_directions
+from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
 from pypto.passes.flatten_call_expr import flatten_call_expr
+from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from pypto.passes.inline_functions import inline_functions
+from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
+from pypto.passes.normalize_return_order import normalize_return_order
 from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
 from pypto.passes.outline_cluster_scopes import outline_cluster_scopes
 from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
@@ -39,6 +47,14 @@ from pypto.passes.simplify import simplify
 from pypto.passes.unroll_loops import unroll_loops
 
 __all__ = [
+    "normalize_return_order",
+    "materialize_runtime_scopes",
+    "fuse_create_assemble_to_slice",
+    "expand_mixed_kernel",
+    "derive_call_directions",
+    "convert_tensor_to_tile_ops",
+    "classify_iter_arg_carry",
+    "auto_derive_task_dependencies",
     "outline_incore_scopes",
     "outline_hierarchy_scopes",
     "outline_cluster_scopes",

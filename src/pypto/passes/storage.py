@@ -1,15 +1,15 @@
 """Which memory a tensor variable stands for.
 
-In SSA form one buffer has many names: each write gives it a new one, loops carry it, branches merge it. `trace` gives
-every tensor variable of a function its *roots*: the variables (parameters, allocations) whose memory it may be. More
-than one root means that control flow decides. A variable may also be a *value*: a result that lives in no memory
-at all, such as the sum of two tensors inside a kernel.
+In SSA form one buffer has many names: each write gives it a new one, loops carry it, branches merge it.
+`trace` gives every tensor variable of a function its *roots*: the variables (parameters, allocations) whose
+memory it may be. More than one root means that control flow decides. A variable may also be a *value*: a
+result that lives in no memory at all, such as the sum of two tensors inside a kernel.
 
-What a single statement does is decided by a rule; the rules here differ in one thing only, whether a view (slice,
-reshape, transpose) counts as the memory that it looks at.
+What a single statement does is decided by a rule; the rules here differ in one thing only, whether a view
+(slice, reshape, transpose) counts as the memory that it looks at.
 
-Unlike the return lineage of the outliner this follows what a loop really yields, so a loop that computes new values
-is not mistaken for one that updates its initial value.
+Unlike the return lineage of the outliner this follows what a loop really yields, so a loop that computes new
+values is not mistaken for one that updates its initial value.
 """
 
 from __future__ import annotations
@@ -19,21 +19,39 @@ from dataclasses import dataclass, field
 
 from pypto import ir
 from pypto.ir.op_registry import get_op_def
+from pypto.ir.views import same_extents
 from pypto.ir.walk import walk_stmts
 
-__all__ = ["Definitions", "ProgramStorage", "Rule", "Storage", "definitions", "is_builtin", "is_tensor", "trace"]
+__all__ = [
+    "ALL_VIEWS",
+    "NO_VIEWS",
+    "WHOLE_VIEWS",
+    "Definitions",
+    "ProgramStorage",
+    "Rule",
+    "Storage",
+    "constant_trip_count",
+    "definitions",
+    "is_builtin",
+    "is_tensor",
+    "resolve",
+    "trace",
+    "written_back_argument",
+    "yielded_values",
+]
 
 NO_ROOTS: frozenset[ir.Var] = frozenset()
 
-_VIEWS = frozenset(
-    {"tensor.slice", "tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view"}
-)
+NO_VIEWS: frozenset[str] = frozenset()
+WHOLE_VIEWS = frozenset({"tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view"})
+"""Views of all elements of their operand."""
+ALL_VIEWS = WHOLE_VIEWS | {"tensor.slice"}
 _BUILTIN_PREFIXES = ("tile.", "tensor.", "system.", "array.", "pld.", "prefetch.", "dist.", "builtin.")
 
 Definitions = Mapping[ir.Var, ir.Expr]
 Rule = Callable[[ir.Var, ir.Expr, Definitions], "Sequence[ir.Expr] | None"]
-"""What the right side of an assignment is: the expressions whose memory it may be (the variable itself for memory of
-its own), or None for a value that is no memory."""
+"""What the right side of an assignment is: the expressions whose memory it may be (the variable itself for
+memory of its own), or None for a value that is no memory."""
 
 OTHER_MEMORY = -1
 """Stands, among parameter positions, for memory that is no parameter's."""
@@ -41,7 +59,9 @@ OTHER_MEMORY = -1
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The roots of each memory variable of a function, and its values. Variables of other types are in neither."""
+    """The roots of each memory variable of a function, and its values. Variables of other types are in
+    neither.
+    """
 
     roots: Mapping[ir.Var, frozenset[ir.Var]]
     values: frozenset[ir.Var] = field(default_factory=frozenset)
@@ -94,7 +114,7 @@ def trace(function: ir.Function, rule: Rule) -> Storage:
 def _sources(
     function: ir.Function, rule: Rule
 ) -> tuple[dict[ir.Var, list[ir.Expr]], set[ir.Var], set[ir.Var]]:
-    """Per tensor variable where its memory comes from; those with memory of their own; those that are values."""
+    """Per tensor variable where its memory comes from; those with their own memory; those that are values."""
     defined = definitions(function.body)
     own = {param for param in function.params_ if is_tensor(param)}
     values: set[ir.Var] = set()
@@ -109,12 +129,17 @@ def _sources(
                     sources[stmt.var] = list(found)
         elif isinstance(stmt, (ir.ForStmt, ir.WhileStmt)):
             yielded = yielded_values(stmt.body)
+            surely_runs = isinstance(stmt, ir.ForStmt) and (constant_trip_count(stmt) or 0) > 0
             for position, carried in enumerate(stmt.iter_args_):
                 if is_tensor(carried):
                     sources[carried] = [carried.initValue, *yielded[position : position + 1]]
-            for carried, result in zip(stmt.iter_args_, stmt.return_vars_, strict=False):
+            for position, (carried, result) in enumerate(
+                zip(stmt.iter_args_, stmt.return_vars_, strict=False)
+            ):
                 if is_tensor(result):
-                    sources[result] = [carried]
+                    sources[result] = [
+                        yielded[position] if surely_runs and position < len(yielded) else carried
+                    ]
         elif isinstance(stmt, ir.IfStmt):
             branches = [stmt.then_body] if stmt.else_body is None else [stmt.then_body, stmt.else_body]
             yields = [yielded_values(branch) for branch in branches]
@@ -142,6 +167,15 @@ def _flow_roots(
     return roots
 
 
+def constant_trip_count(loop: ir.ForStmt) -> int | None:
+    """How often a loop with constant bounds runs; None if the bounds are not constant or the step is zero."""
+    bounds = (loop.start, loop.stop, loop.step)
+    if not all(isinstance(bound, ir.ConstInt) for bound in bounds):
+        return None
+    start, stop, step = (bound.value for bound in bounds if isinstance(bound, ir.ConstInt))
+    return None if step == 0 else len(range(start, stop, step))
+
+
 def yielded_values(body: ir.Stmt) -> tuple[ir.Expr, ...]:
     """What the trailing yield of a loop or branch body hands out; nothing if there is none."""
     last = ir.get_last_yield_stmt(body)
@@ -149,14 +183,21 @@ def yielded_values(body: ir.Stmt) -> tuple[ir.Expr, ...]:
 
 
 class ProgramStorage:
-    """Storage of the functions of one program, where a dispatch result is traced through what its callee returns.
+    """Storage of the functions of one program, where a dispatch result is traced through what its callee
+    returns.
 
-    `views`: whether a view counts as the memory it looks at.
+    `views`: the view operators whose result counts as the memory they look at.
+    `outputs_by_position`: take the results of a callee that cannot be traced (an external kernel) for its
+        outputs in
+    declaration order.
     """
 
-    def __init__(self, program: ir.Program, *, views: bool) -> None:
+    def __init__(
+        self, program: ir.Program, *, views: frozenset[str], outputs_by_position: bool = False
+    ) -> None:
         self._program = program
         self._views = views
+        self._outputs_by_position = outputs_by_position
         self._storage: dict[str, Storage] = {}
         self._returned: dict[str, tuple[frozenset[int], ...]] = {}
 
@@ -167,11 +208,15 @@ class ProgramStorage:
             found = self._storage[function.name] = trace(function, self.rule)
         return found
 
+    def of_body(self, function: ir.Function) -> Storage:
+        """The same for a function that is not, or not in this form, part of the program."""
+        return trace(function, self.rule)
+
     def returned_params(self, name: str) -> tuple[frozenset[int], ...]:
         """For each result of a program function the parameters whose memory it may be, with `OTHER_MEMORY`.
 
-        Results that are no memory have an empty set. An empty tuple when nothing is known, for example of a function
-        that is being traced.
+        Results that are no memory have an empty set. An empty tuple when nothing is known, for example of a
+        function that is being traced.
         """
         found = self._returned.get(name)
         if found is None:
@@ -225,7 +270,7 @@ class ProgramStorage:
             return [source.elements_[value.index]] if isinstance(source, ir.MakeTuple) else [var]
         if isinstance(value, (ir.Call, ir.Submit)):
             if is_builtin(value.op):
-                index = written_back_argument(value, views=self._views)
+                index = written_back_argument(value, self._views)
                 return [var] if index is None else [value.args_[index]]
             return self._memory_of_result(var, value, 0)
         return [var]
@@ -239,10 +284,32 @@ class ProgramStorage:
 
     def _memory_of_result(self, var: ir.Var, call: ir.Call | ir.Submit, position: int) -> list[ir.Expr]:
         results = self.returned_params(call.op.name)
+        if not results and self._outputs_by_position:
+            return self._output_at(call, position, var) or [var]
         found = self.result_args(call, position)
         if not found or OTHER_MEMORY in results[position]:
             found.append(var)
         return found
+
+    def _output_at(self, call: ir.Call | ir.Submit, position: int, result: ir.Var) -> list[ir.Expr]:
+        """The output argument that a result of an untraceable callee most likely is."""
+        callee = self._program.get_function(call.op.name)
+        if callee is None:
+            return []
+        outputs = [
+            arg
+            for arg, direction in zip(call.args_, callee.param_directions_, strict=False)
+            if direction is not ir.ParamDirection.In and is_tensor(arg)
+        ]
+        if len(callee.return_types_) > 1:
+            return outputs[position : position + 1]
+        alike = [arg for arg in outputs if _same_extents_and_dtype(arg.type, result.type)]
+        return alike if len(alike) == 1 else outputs[:1]
+
+
+def _same_extents_and_dtype(a: ir.Type, b: ir.Type) -> bool:
+    assert isinstance(a, ir.TensorType) and isinstance(b, ir.TensorType)
+    return a.dtype == b.dtype and same_extents(a.shape_, b.shape_)
 
 
 def _known_positions(roots: frozenset[ir.Var], positions: Mapping[ir.Var, int]) -> frozenset[int]:
@@ -256,8 +323,8 @@ def resolve(expr: ir.Expr, defined: Definitions) -> ir.Expr:
     return expr
 
 
-def written_back_argument(call: ir.Call | ir.Submit, *, views: bool) -> int | None:
-    """The argument that the result of an operator is: updated in place, or looked at by a view (if `views`)."""
+def written_back_argument(call: ir.Call | ir.Submit, views: frozenset[str] = NO_VIEWS) -> int | None:
+    """The argument that the result of an operator is: updated in place, or looked at by one of `views`."""
     name = call.op.name
     if name == "tensor.write":
         return 0
@@ -266,4 +333,4 @@ def written_back_argument(call: ir.Call | ir.Submit, *, views: bool) -> int | No
         return None
     if definition.reuses is not None:
         return definition.reuses
-    return 0 if views and name in _VIEWS else None
+    return 0 if name in views else None

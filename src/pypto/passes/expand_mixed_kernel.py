@@ -1,0 +1,152 @@
+"""ExpandMixedKernel: every kernel gets the core type on which it runs.
+
+On a device a kernel with matrix and vector work becomes two functions that exchange tiles between two cores.
+A CPU has one kind of core, so here a kernel stays one function: one with matrix work only becomes AIC, any
+other becomes AIV, also one with both. Hand-written AIC, AIV and Group functions stay as they are.
+
+A Group has to launch a vector lane. A kernel with matrix work only that some Group dispatches without any
+vector kernel beside it therefore becomes AIV as well.
+"""
+
+from __future__ import annotations
+
+from pypto import ir
+from pypto.ir.op_registry import get_op_def
+from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
+from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.storage import is_builtin
+
+__all__ = ["expand_mixed_kernel"]
+
+_PROPERTIES = PassProperties(
+    required=property_set(
+        IRProperty.SSAForm,
+        IRProperty.IncoreTileOps,
+        IRProperty.SplitIncoreOrch,
+        IRProperty.NormalizedStmtStructure,
+    ),
+    produced=property_set(
+        IRProperty.SSAForm,
+        IRProperty.MixedKernelExpanded,
+        IRProperty.NormalizedStmtStructure,
+        IRProperty.HardSyncallOccupancyValid,
+    ),
+)
+
+_MATRIX_PREFIXES = ("tile.matmul", "tile.gemv", "tile.batch_matmul")
+_MATRIX_SPACES = frozenset(
+    {
+        ir.MemorySpace.Mat,
+        ir.MemorySpace.Left,
+        ir.MemorySpace.Right,
+        ir.MemorySpace.Acc,
+        ir.MemorySpace.Bias,
+        ir.MemorySpace.LeftScale,
+        ir.MemorySpace.RightScale,
+    }
+)
+_BY_SOURCE_SPACE = frozenset(
+    {
+        "tile.store",
+        "tile.reshape",
+        "tile.move",
+        "tile.slice",
+        "tile.transpose_view",
+        "tile.set_validshape",
+        "tile.reinterpret_view",
+    }
+)
+_PLACEMENT = "core_placement"
+
+
+def expand_mixed_kernel() -> Pass:
+    """Return the pass that turns InCore functions into AIC and AIV functions."""
+    return create_program_pass(_expand, "ExpandMixedKernel", _PROPERTIES)
+
+
+def _expand(program: ir.Program) -> ir.Program:
+    kernels = {
+        name: function
+        for name, function in program.functions_.items()
+        if function.func_type is ir.FunctionType.InCore
+    }
+    if not kernels:
+        return program
+    matrix_only = {name for name, function in kernels.items() if _is_matrix_only(function)}
+    matrix_only -= _needed_as_vector_lane(program, matrix_only)
+    functions = {
+        name: _placed(function, ir.FunctionType.AIC if name in matrix_only else ir.FunctionType.AIV)
+        if name in kernels
+        else function
+        for name, function in program.functions_.items()
+    }
+    return program.replace(functions=functions)
+
+
+def _is_matrix_only(function: ir.Function) -> bool:
+    sides = {side for call in _calls(function) for side in _sides(call)}
+    return sides == {"cube"}
+
+
+def _sides(call: ir.Call | ir.Submit) -> tuple[str, ...]:
+    """The kinds of core that a call needs: none for control, both for a move from one side to the other."""
+    name = call.op.name
+    if call.attrs_.get(_PLACEMENT) == "aiv":
+        return ("vector",)
+    if name.startswith(_MATRIX_PREFIXES):
+        return ("cube",)
+    if name == "tile.load":
+        return (_side_of(call.kwargs_.get("target_memory")),)
+    if name in _BY_SOURCE_SPACE:
+        source = call.args_[0].type
+        side = _side_of(source.memory_space if isinstance(source, ir.TileType) else None)
+        if name == "tile.move":
+            return (side, _side_of(call.kwargs_.get("target_memory")))
+        return (side,)
+    definition = get_op_def(name)
+    if definition is not None and definition.affinity is not None:
+        return () if definition.affinity == "shared" else (definition.affinity,)
+    return ("vector",) if name.startswith("tile.") else ()
+
+
+def _side_of(space: ir.MemorySpace | None) -> str:
+    return "cube" if space in _MATRIX_SPACES else "vector"
+
+
+def _needed_as_vector_lane(program: ir.Program, matrix_only: set[str]) -> set[str]:
+    """Matrix kernels that a Group dispatches without a vector kernel beside them."""
+    needed: set[str] = set()
+    for function in program.functions_.values():
+        if function.func_type is ir.FunctionType.Group:
+            callees = {call.op.name for call in _calls(function) if not is_builtin(call.op)}
+            if callees and callees <= matrix_only:
+                needed |= callees
+    return needed
+
+
+def _calls(function: ir.Function) -> list[ir.Call | ir.Submit]:
+    return [
+        expr
+        for stmt in walk_stmts(function.body)
+        for expr in exprs_of(stmt)
+        if isinstance(expr, (ir.Call, ir.Submit))
+    ]
+
+
+def _placed(function: ir.Function, func_type: ir.FunctionType) -> ir.Function:
+    """The function as a kernel of that core type; placement hints on its calls have served."""
+    return function.replace(func_type=func_type, body=_without_placements(function.body))
+
+
+def _without_placements(stmt: ir.Stmt) -> ir.Stmt:
+    if isinstance(stmt, ir.AssignStmt):
+        return stmt.replace(value=_without_placement(stmt.value))
+    if isinstance(stmt, ir.EvalStmt):
+        return stmt.replace(expr=_without_placement(stmt.expr))
+    return map_substatements(stmt, _without_placements)
+
+
+def _without_placement(expr: ir.Expr) -> ir.Expr:
+    if not isinstance(expr, ir.Call) or _PLACEMENT not in expr.attrs_:
+        return expr
+    return expr.replace(attrs={key: value for key, value in expr.attrs_.items() if key != _PLACEMENT})

@@ -1,0 +1,1 @@
+"""The analysis behind FuseCreateAssembleToSlice: facts about buffers, and which of them can be fused."""
