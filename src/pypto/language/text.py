@@ -10,6 +10,7 @@ import ast
 import builtins
 import linecache
 import os
+import re
 import sys
 import traceback
 import types
@@ -20,11 +21,13 @@ from typing import Any
 from pypto import ir
 from pypto.language.parser.closure import BUG_CLASSES
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError
+from pypto.language.parser.garbage import paused_gc
 from pypto.language.parser.slots import last_name
 from pypto.language.parser.source import SourceMap, SourceText, forget_source, load_source, remember_source
 from pypto.language.typing import DynVar
 
 _MODULE_NAME = "__pypto_parsed__"
+_COMPILER_CHECKED = re.compile(r"\b(?:break|continue|await|nonlocal|global|async)\b")
 _CHECKED_KEYWORDS: dict[str, type[Any]] = {"type": ir.FunctionType, "level": ir.Level, "role": ir.Role}
 
 
@@ -53,9 +56,14 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
         ParserError: the definition is not a valid DSL function or program.
         ValueError: the text defines none or several.
     """
+    with paused_gc():
+        return _parse(code, filename, source_map)
+
+
+def _parse(code: str, filename: str, source_map: SourceMap | None) -> ir.Function | ir.Program:
     try:
         tree = ast.parse(code, filename)
-        compiled = compile(tree, filename, "exec", dont_inherit=True)
+        compiled = _compile_module_level(tree, code, filename)
     except SyntaxError as error:
         raise _compile_error(error, filename) from error
     source = SourceText(filename, code, tree, source_map, is_text=True)
@@ -103,16 +111,28 @@ def _compile_error(error: SyntaxError, filename: str) -> SyntaxError:
 
 def _check_decorators(source: SourceText) -> None:
     """Report unknown members in `@pl.function(type=..., level=..., role=...)` where they stand."""
-    for node in ast.walk(source.tree) if _mentions_keywords(source) else ():
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            continue
+    if not any(f"{name}=" in source.text for name in _CHECKED_KEYWORDS):
+        return
+    for node in _definitions(source.tree.body):
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call) and last_name(decorator.func) == "function":
                 _check_decorator(source, decorator)
 
 
-def _mentions_keywords(source: SourceText) -> bool:
-    return any(f"{name}=" in source.text for name in _CHECKED_KEYWORDS)
+def _definitions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    """Function definitions at module level and in classes and plain functions of it."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        inner = getattr(node, "body", None)
+        if isinstance(inner, list) and not (isinstance(node, ast.FunctionDef) and _is_parsed(node)):
+            yield from _definitions(inner)
+
+
+def _is_parsed(node: ast.FunctionDef) -> bool:
+    """Whether the body of a definition is DSL code, which Python never runs."""
+    targets = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    return any(last_name(target) in ("function", "inline") for target in targets)
 
 
 def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
@@ -133,6 +153,27 @@ def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
 
 
 # -- running the module level --------------------------------------------------------------------------------
+
+
+def _compile_module_level(tree: ast.Module, code: str, filename: str) -> types.CodeType:
+    """Compile the text. Bodies of methods are left out: they are parsed and never run.
+
+    A few mistakes in bodies only show when Python compiles them (a `break` outside a loop); a text that mentions such
+    words is compiled as a whole.
+    """
+    methods: list[ast.FunctionDef] = []
+    if not _COMPILER_CHECKED.search(code):
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        members = [member for node in classes for member in node.body if isinstance(member, ast.FunctionDef)]
+        methods = [member for member in members if _is_parsed(member)]
+    bodies = [method.body for method in methods]
+    for method in methods:
+        method.body = [ast.copy_location(ast.Pass(), method.body[0])]
+    try:
+        return compile(tree, filename, "exec", dont_inherit=True)
+    finally:
+        for method, body in zip(methods, bodies, strict=True):
+            method.body = body
 
 
 def _execute(source: SourceText, compiled: types.CodeType) -> _Namespace:

@@ -14,6 +14,7 @@ from pypto.language.parser import calls, control_flow, expressions, scopes, stat
 from pypto.language.parser.closure import Closure
 from pypto.language.parser.diagnostics import ParserError
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
+from pypto.language.parser.garbage import paused_gc
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.program_definitions import define_program, remember_externals
 from pypto.language.parser.source import find_class, find_function, load_source
@@ -39,7 +40,7 @@ def parse_python_class(cls: type, closure: Closure, line: int, filename: str, st
     lines = [member.__code__.co_firstlineno for member in functions]
     if functions:
         filename = functions[0].__code__.co_filename
-    with source_lines_attached():
+    with paused_gc(), source_lines_attached():
         source, node = find_class(filename, cls.__name__, lines or [line], closure.namespace)
         with source_lines_attached(source.lines):
             return define_program(source, node, vars(cls), closure, strict_ssa)
