@@ -77,9 +77,9 @@ def test_error_classes_are_unrelated():
 
 
 def test_checks_raise_their_class_with_the_message_first():
-    with pytest.raises(ValueError, match="^broken$"):
+    with pytest.raises(ValueError, match=r"^broken$"):
         pypto.check(False, "broken")
-    with pytest.raises(pypto.InternalError, match="^broken\n"):
+    with pytest.raises(pypto.InternalError, match=r"^broken\n"):
         pypto.internal_check(False, "broken")
     with pytest.raises(pypto.InternalError, match=r"^broken \[f:3:4\]"):
         pypto.internal_check_span(False, "broken", ir.Span("f", 3, 4))

@@ -49,11 +49,17 @@ def test_attribute_values_are_converted_by_kind():
 @pytest.mark.parametrize(
     ("attrs", "error"),
     [
-        ({"k": None}, TypeError), ({"k": ir.Level.CHIP}, TypeError), ({"k": {}}, TypeError), ({"k": 2**31}, ValueError),
-        ({"arg_direction_overrides": [True]}, TypeError), ({"arg_direction_overrides": [2**31]}, ValueError),
-        ({"manual_dep_edges": [1]}, TypeError), ({"k": [1]}, TypeError), ((("k", 1),), TypeError),
+        ({"k": None}, TypeError),
+        ({"k": ir.Level.CHIP}, TypeError),
+        ({"k": {}}, TypeError),
+        ({"k": 2**31}, ValueError),
+        ({"arg_direction_overrides": [True]}, TypeError),
+        ({"arg_direction_overrides": [2**31]}, ValueError),
+        ({"manual_dep_edges": [1]}, TypeError),
+        ({"k": [1]}, TypeError),
+        ((("k", 1),), TypeError),
     ],
-)  # fmt: skip
+)
 def test_unsupported_attribute_values_name_the_key(attrs, error):
     with pytest.raises(error):
         ir.Call(ir.Op("o"), [], {}, attrs, ir.UnknownType(), S)
@@ -69,7 +75,7 @@ def test_directions_must_match_the_arguments():
 
 def test_submit_checks_its_launch():
     op = ir.Op("k")
-    with pytest.raises(ValueError, match="sync_start.*core_num"):
+    with pytest.raises(ValueError, match=r"sync_start.*core_num"):
         ir.Submit(op, [], [], ir.UnknownType(), S, sync_start=True)
     with pytest.raises(TypeError):
         ir.Submit(op, [], [], ir.UnknownType(), S, core_num=var(dtype=ir.FP32))

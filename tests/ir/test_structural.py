@@ -68,9 +68,12 @@ def test_differences_that_matter(left, right):
         (call("a", i=1, j=2), call("a", j=2, i=1)),
         (ir.Call(ir.Op("f"), [], S), ir.Call(ir.GlobalVar("f"), [], S)),
         (loop(seq(), var("i", ir.INT64)), loop(seq(), var("j", ir.INDEX))),
-        (ir.TileType([4], ir.FP32, ir.MemRef("mem_vec_1", 0, 16)), ir.TileType([4], ir.FP32, None, None, ir.Mem.Vec)),
+        (
+            ir.TileType([4], ir.FP32, ir.MemRef("mem_vec_1", 0, 16)),
+            ir.TileType([4], ir.FP32, None, None, ir.Mem.Vec),
+        ),
     ],
-)  # fmt: skip
+)
 def test_differences_that_do_not_matter(left, right):
     assert equal_both_ways(left, right)
     ir.assert_structural_equal(left, right)
@@ -140,9 +143,16 @@ def test_only_two_nodes_or_two_types_are_comparable():
     ("left", "right", "path", "reason"),
     [
         (kernel(4), kernel(5), "params[0].value", "int64_t value mismatch (4 != 5)"),
-        (kernel(4), kernel(4, type=ir.FunctionType.AIV), "func_type", "FunctionType mismatch (Opaque != AIV)"),
         (
-            seq(assign(var(), const(1))), seq(assign(var(), const(1, ir.INT32))), "[0].value.type",
+            kernel(4),
+            kernel(4, type=ir.FunctionType.AIV),
+            "func_type",
+            "FunctionType mismatch (Opaque != AIV)",
+        ),
+        (
+            seq(assign(var(), const(1))),
+            seq(assign(var(), const(1, ir.INT32))),
+            "[0].value.type",
             "ScalarType dtype mismatch (index != int32)",
         ),
         (call("a"), call("b"), "op", "Operator name mismatch ('a' != 'b')"),
@@ -151,10 +161,20 @@ def test_only_two_nodes_or_two_types_are_comparable():
         (call("a", k=1), call("a", k=2), "attrs", "Kwargs value mismatch for key 'k'"),
         (const(1), var(), "", "Node type mismatch (ConstInt != Var)"),
         (var(), var(), "", "Variable pointer mismatch (without auto-mapping)"),
-        (ir.TensorType([4], ir.FP32), ir.TensorType([4, 4], ir.FP32), "", "TensorType shape rank mismatch (1 != 2)"),
-        (ir.TensorType([4], ir.FP32), ir.TileType([4], ir.FP32), "", "Type name mismatch (TensorType != TileType)"),
+        (
+            ir.TensorType([4], ir.FP32),
+            ir.TensorType([4, 4], ir.FP32),
+            "",
+            "TensorType shape rank mismatch (1 != 2)",
+        ),
+        (
+            ir.TensorType([4], ir.FP32),
+            ir.TileType([4], ir.FP32),
+            "",
+            "Type name mismatch (TensorType != TileType)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_assertion_names_path_and_reason_of_the_first_difference(left, right, path, reason):
     with pytest.raises(ValueError) as error:
         ir.assert_structural_equal(left, right)

@@ -1,7 +1,7 @@
 """Building programs with begin and end calls: the core under `IRBuilder`.
 
-A stack of open constructs collects statements. Ending a construct builds its node and, except for functions and
-programs, appends it to the enclosing one. A body of exactly one statement is that statement itself.
+A stack of open constructs collects statements. Ending a construct builds its node and, except for functions
+and programs, appends it to the enclosing one. A body of exactly one statement is that statement itself.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BuildContext:
         self._open: list[_Open] = []
         self._comment_owners: list[_Open] = []
 
-    # -- the stack -------------------------------------------------------------------------------------------------
+    # -- the stack -------------------------------------------------------------------------------------------
 
     def _begin(self, kind: str, span: Span, **parts: Any) -> None:
         self._open.append(_Open(kind, span, parts))
@@ -90,7 +90,7 @@ class BuildContext:
     def in_program(self) -> bool:
         return any(construct.kind == "program" for construct in self._open)
 
-    # -- statements ------------------------------------------------------------------------------------------------
+    # -- statements ------------------------------------------------------------------------------------------
 
     def emit(self, stmt: Stmt) -> Stmt:
         """Append a statement to the innermost construct. Raises `RuntimeError` when nothing is open."""
@@ -131,7 +131,7 @@ class BuildContext:
         left, owner.pending_comments = owner.pending_comments, []
         return left
 
-    # -- functions -------------------------------------------------------------------------------------------------
+    # -- functions -------------------------------------------------------------------------------------------
 
     def begin_function(
         self,
@@ -178,7 +178,7 @@ class BuildContext:
             p["attrs"], p["binding"],
         )  # fmt: skip
 
-    # -- control flow ----------------------------------------------------------------------------------------------
+    # -- control flow ----------------------------------------------------------------------------------------
 
     def begin_for_loop(
         self,
@@ -195,7 +195,9 @@ class BuildContext:
             "for loop",
             span,
             var=loop_var,
-            bounds=(start, stop, step),
+            start=start,
+            stop=stop,
+            step=step,
             for_kind=kind,
             attrs=attrs,
             iter_args=[],
@@ -231,7 +233,9 @@ class BuildContext:
         _check_carried(p, "for")
         stmt = ForStmt(
             p["var"],
-            *p["bounds"],
+            p["start"],
+            p["stop"],
+            p["step"],
             p["iter_args"],
             construct.body(),
             p["results"],
@@ -275,7 +279,7 @@ class BuildContext:
             IfStmt(p["condition"], then_body, else_body, p["results"], span)
         )
 
-    # -- scopes ----------------------------------------------------------------------------------------------------
+    # -- scopes ----------------------------------------------------------------------------------------------
 
     def begin_scope(
         self,
@@ -301,7 +305,7 @@ class BuildContext:
         attrs = construct.parts["attrs"]
         return self._finish(scope.replace(attrs=attrs) if attrs else scope)  # type: ignore[no-any-return]
 
-    # -- programs --------------------------------------------------------------------------------------------------
+    # -- programs --------------------------------------------------------------------------------------------
 
     def begin_program(self, name: str, span: Span) -> None:
         self._begin("program", span, name=name, declared={}, functions={})

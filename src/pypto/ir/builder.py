@@ -61,6 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 _Node = TypeVar("_Node")
+_Stmt = TypeVar("_Stmt", bound=Stmt)
 
 
 class _Result(Generic[_Node]):
@@ -135,7 +136,7 @@ class _LoopBuilder(_WithOutputs[_Node]):
             raise ValueError(f"Type mismatch: iter_arg '{name}' is {type}, its initial value is {init.type}")
         carried = IterArg(name, init.type, init, where)
         self._iter_args.append(carried)
-        type(self)._add_iter_arg(self._core, carried)
+        self.__class__._add_iter_arg(self._core, carried)
         return carried
 
     def return_var(self, name: str, type: Type | None = None, span: Span | None = None) -> Var:
@@ -151,7 +152,7 @@ class _LoopBuilder(_WithOutputs[_Node]):
         assert chosen is not None
         var = Var(name, chosen, _get_span_or_capture(span))
         self._return_vars.append(var)
-        type(self)._add_return_var(self._core, var)
+        self.__class__._add_return_var(self._core, var)
         return var
 
 
@@ -220,7 +221,7 @@ class IRBuilder:
         result._result = end(_user_line())
 
     def _end_quietly(self, result: _Result[Any], end: Callable[[Span], Any]) -> None:
-        """Close the construct after an error in its block; that error is the one to show, not a consequence."""
+        """Close the construct after an error in its block; that error is the one to show."""
         depth = len(self._core._open)
         try:
             result._result = end(UNKNOWN_SPAN)
@@ -254,8 +255,8 @@ class IRBuilder:
         attrs: Any = None,
     ) -> Any:
         core, where = self._core, _get_span_or_capture(span)
-        bounds = [_normalize_expr(bound, where) for bound in (start, stop, step)]
-        core.begin_for_loop(loop_var, *bounds, where, kind, attrs)
+        first, end, by = (_normalize_expr(bound, where) for bound in (start, stop, step))
+        core.begin_for_loop(loop_var, first, end, by, where, kind, attrs)
         return self._block(ForLoopBuilder(core), core.end_for_loop)
 
     def while_loop(self, condition: Any, span: Span | None = None) -> Any:
@@ -292,7 +293,7 @@ class IRBuilder:
         core.begin_program(name, _get_span_or_capture(span))
         return self._block(ProgramBuilder(core), core.end_program)
 
-    # -- one-line methods ------------------------------------------------------------------------------------------
+    # -- one-line methods -----------------------------------------------------------------------------------
 
     def var(self, name: str, type: Type, span: Span | None = None) -> Var:
         return Var(name, type, _get_span_or_capture(span))
@@ -305,11 +306,9 @@ class IRBuilder:
         """Assign to a new variable and return it; the type comes from the value."""
         where = _get_span_or_capture(span)
         expr = self._with_callee_type(_normalize_expr(value, where))
-        if type is not None and not isinstance(expr.type, UnknownType):
-            if type.__class__ is not expr.type.__class__:
-                raise TypeError(
-                    f"The type {type} of '{name}' is incompatible with its value of type {expr.type}"
-                )
+        known = not isinstance(expr.type, UnknownType)
+        if type is not None and known and type.__class__ is not expr.type.__class__:
+            raise TypeError(f"The type {type} of '{name}' is incompatible with its value of type {expr.type}")
         var = Var(name, type if type is not None else expr.type, where)
         self._core.assign(var, expr, where)
         return var
@@ -350,8 +349,9 @@ class IRBuilder:
     ) -> InlineStmt:
         return self._emitted(InlineStmt(body, language, _get_span_or_capture(span)))
 
-    def _emitted(self, stmt: Any) -> Any:
-        return self._core.emit(stmt)
+    def _emitted(self, stmt: _Stmt) -> _Stmt:
+        self._core.emit(stmt)
+        return stmt
 
     def add_function_attrs(self, attrs: dict[str, Any]) -> None:
         self._core.add_function_attrs(attrs)
@@ -371,7 +371,7 @@ class IRBuilder:
     def pop_pending_leading_comments(self) -> list[str]:
         return self._core.pop_pending_leading_comments()
 
-    # -- types -----------------------------------------------------------------------------------------------------
+    # -- types -----------------------------------------------------------------------------------------------
 
     def memref(self, *place: Any, span: Span | None = None) -> MemRef:
         """`memref(space, addr, size, id)` or `memref(addr, size, id)`."""
@@ -402,8 +402,8 @@ class IRBuilder:
         where = _get_span_or_capture(span)
         return TileView(
             normalise_extents(valid_shape, "valid_shape", where), normalise_extents(stride, "stride", where),
-            None if start_offset is None else _normalize_expr(start_offset, where), blayout, slayout, fractal, pad,
-            compact,
+            None if start_offset is None else _normalize_expr(start_offset, where),
+            blayout, slayout, fractal, pad, compact,
         )  # fmt: skip
 
     def tensor_view(
