@@ -181,7 +181,8 @@ def _with_operands(node: ir.Expr, old: Sequence[ir.Expr], new: list[ir.Expr]) ->
     if isinstance(node, ir.Call | ir.Submit):
         return node.replace(args=new)
     replacement = dict(zip(old, new, strict=True))
-    return node._map_children(replacement.__getitem__, lambda type_: type_)
+    rebuilt: ir.Expr = node._map_children(replacement.__getitem__, lambda type_: type_)
+    return rebuilt
 
 
 def _is_flat(expr: ir.Expr) -> bool:

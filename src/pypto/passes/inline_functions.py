@@ -177,10 +177,11 @@ class _Expansion:
     def _read_tuples(self, stmt: ir.Stmt) -> ir.Stmt:
         if not self._tuples:
             return stmt
-        return stmt._map_children(
+        rebuilt: ir.Stmt = stmt._map_children(
             lambda child: child if isinstance(child, ir.Stmt) else map_expr(child, self._tuple_element),
             lambda type_: type_,
         )
+        return rebuilt
 
     def _tuple_element(self, expr: ir.Expr) -> ir.Expr:
         if isinstance(expr, ir.TupleGetItemExpr) and isinstance(expr.tuple, ir.Var):

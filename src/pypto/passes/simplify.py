@@ -97,7 +97,8 @@ class _Simplification:
             return self._scope(stmt)
         if isinstance(stmt, ir.SeqStmts):
             return self._body(stmt)
-        return stmt._map_children(self._rewriting.expr, self._rewriting.type)
+        rebuilt: ir.Stmt = stmt._map_children(self._rewriting.expr, self._rewriting.type)
+        return rebuilt
 
     def _assign(self, stmt: ir.AssignStmt) -> ir.Stmt:
         value = self._rewriting.expr(stmt.value)
@@ -267,7 +268,8 @@ class _Simplification:
 
         The iter_args of a while loop are left alone otherwise: a constant initial value stays in its variable.
         """
-        mentioned = chain(vars_in(iter_arg.initValue), *map(vars_in, type_exprs(iter_arg.type)))
+        parts = (iter_arg.initValue, *type_exprs(iter_arg.type))
+        mentioned = chain.from_iterable(vars_in(part) for part in parts)
         return any(var in self._rewriting.replaced and var not in self._folded for var in mentioned)
 
     # --- branches ---

@@ -297,7 +297,7 @@ def _abs(a: ConstIntBound, _: ConstIntBound) -> ConstIntBound:
 
 
 def _cast_bound(cast: nodes.UnaryExpr, operand: ConstIntBound) -> ConstIntBound:
-    """Return the operand's bound if it fits into the target type, else the type's range: the cast may wrap."""
+    """Return the operand's bound if it fits into the target type, else the type's range: a cast wraps."""
     if not is_int(cast):
         return _EVERYTHING
     if cast.dtype.get_bit() >= 64:
