@@ -25,6 +25,7 @@ from pypto.passes.context import (
 from pypto.passes.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.convert_to_ssa import convert_to_ssa
 from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
+from pypto.passes.deduplicate_outlined_kernels import deduplicate_outlined_kernels, explain_deduplication
 from pypto.passes.derive_call_directions import derive_call_directions
 from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
 from pypto.passes.flatten_call_expr import flatten_call_expr
@@ -47,6 +48,8 @@ from pypto.passes.simplify import simplify
 from pypto.passes.unroll_loops import unroll_loops
 
 __all__ = [
+    "deduplicate_outlined_kernels",
+    "explain_deduplication",
     "normalize_return_order",
     "materialize_runtime_scopes",
     "fuse_create_assemble_to_slice",
