@@ -123,9 +123,14 @@ class Substitution:
                         pending.append(child)
                         waiting = True
             if not waiting:
-                done[node] = node._map_children(done.__getitem__, self.type)
+                done[node] = self.rebuild(node)
                 pending.pop()
         return done[expr]
+
+    def rebuild(self, node: Expr) -> Expr:
+        """`node`, which is neither variable nor constant, with its children replaced; a hook for subclasses."""
+        rebuilt: Expr = node._map_children(self._done.__getitem__, self.type)
+        return rebuilt
 
     def var(self, var: Var) -> Expr:
         """What a use of `var` becomes."""
