@@ -1,0 +1,103 @@
+"""From a build directory to callables: compile what is not in the store, attach signatures, join the parts.
+
+Each code is compiled once, however many rows name it. What a row shares its code with follows from its kind:
+generated rows by content, external ones by source path as well, rows without a code name (hand-written
+configurations) not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto.backend.toolchain import CodeKind
+from pypto.runtime import build
+from pypto.runtime._binary_cache import (
+    BinaryCacheContext,
+    binary_context_lock,
+    prepare_binary_context,
+    record_binary_context,
+)
+from pypto.runtime.build import CompileJob
+from pypto.runtime.callables import Binary, ChipCallable, CoreCallable
+from pypto.runtime.kernel_config import FILE_NAME, KernelConfig, KernelRow, load_kernel_config
+
+
+def compile_and_assemble(work_dir: Path | str, platform: str) -> tuple[ChipCallable, str, Mapping[str, Any]]:
+    """The callable of a build directory, the name of its runtime, and its runtime configuration.
+
+    Raises `FileNotFoundError` for a directory that cannot be loaded, `ValueError` for a malformed
+    configuration, `CompileError` and `ToolchainError` when compiling fails.
+    """
+    root = Path(work_dir)
+    if not (root / FILE_NAME).is_file():
+        raise FileNotFoundError(_explain_missing_config(root))
+    with binary_context_lock(root):
+        config = load_kernel_config(root)
+        context = BinaryCacheContext(
+            platform=platform,
+            runtime_name=config.runtime_name,
+            runtime_revision=build.runtime_revision(),
+            pto_isa_revision=build.compiler().describe(),
+        )
+        prepare_binary_context(root, context)
+        chip = _assemble(config, platform)
+        record_binary_context(root, context)
+    return chip, config.runtime_name, config.runtime_config
+
+
+def _assemble(config: KernelConfig, platform: str) -> ChipCallable:
+    orchestration = config.orchestration
+    orchestration_job = CompileJob(
+        CodeKind.ORCHESTRATION,
+        orchestration.source,
+        f"orchestration '{orchestration.source.stem}'",
+        identity=("orchestration", config.runtime_name),
+    )
+    sharing: dict[tuple[str, Path], list[int]] = {}
+    for row in config.kernels:
+        sharing.setdefault((row.name, row.source), []).append(row.func_id)
+    jobs = [
+        _kernel_job(row, sharing[row.name, row.source], platform, config.runtime_name)
+        for row in config.kernels
+    ]
+    paths = build.compile_jobs([orchestration_job, *jobs], with_runtime=True)
+    children = [
+        (
+            row.func_id,
+            CoreCallable.build(row.signature, Binary.of(path), name=row.name, core_type=row.core_type),
+        )
+        for row, path in zip(config.kernels, paths[1:], strict=True)
+    ]
+    return ChipCallable.build(
+        orchestration.signature,
+        orchestration.function_name,
+        Binary.of(paths[0]),
+        children,
+        orchestration.config_name,
+    )
+
+
+def _kernel_job(row: KernelRow, ids: list[int], platform: str, runtime: str) -> CompileJob:
+    label = f"kernel '{row.name}' ({'id' if len(ids) == 1 else 'ids'} {', '.join(map(str, ids))})"
+    common = (row.core_type, platform, runtime)
+    if row.external:
+        identity: tuple[str, ...] = ("external", str(row.source), *map(str, row.include_dirs), *common)
+        return CompileJob(CodeKind.EXTERNAL_KERNEL, row.source, label, row.include_dirs, identity)
+    if row.code_name is None:
+        identity = ("legacy", str(row.func_id), *common)
+        return CompileJob(CodeKind.EXTERNAL_KERNEL, row.source, label, row.include_dirs, identity)
+    return CompileJob(CodeKind.KERNEL, row.source, label, row.include_dirs, ("generated", *common))
+
+
+def _explain_missing_config(root: Path) -> str:
+    sources = len([*root.glob("kernels/**/*.cpp"), *root.glob("orchestration/*.cpp")]) if root.is_dir() else 0
+    if not root.is_dir():
+        return f"{root} does not exist; compile the program into it first"
+    if sources == 0:
+        return f"no {FILE_NAME} in {root} and no sources beside it: not a build directory"
+    return (
+        f"no {FILE_NAME} in {root}, which holds {sources} C++ sources: "
+        "the compile that wrote them did not finish. Compile the program again"
+    )

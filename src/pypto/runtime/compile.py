@@ -1,0 +1,140 @@
+"""`ir.compile`: passes, code generation, files, and the compiled program.
+
+Nothing is written before the arguments are known to be right. A directory that held another build is left
+with the markers of this one only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pypto import ir
+from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
+from pypto.codegen import write_artifact
+from pypto.ir.pass_manager import OptimizationStrategy, PassManager
+from pypto.passes.context import PassContext
+from pypto.runtime import metadata
+from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
+from pypto.runtime.kernel_config import FILE_NAME
+
+_MARKERS = (metadata.SIDECAR, "distributed_meta.json", FILE_NAME, "orchestration/host_orch.py")
+
+
+def compile(
+    program: ir.Program,
+    output_dir: Path | str | None = None,
+    strategy: OptimizationStrategy = OptimizationStrategy.Default,
+    dump_passes: Any = True,
+    backend_type: BackendType = BackendType.Ascend910B,
+    skip_ptoas: bool = False,
+    verification_level: Any = None,
+    diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None,
+    memory_planner: Any = None,
+    enable_pypto_l0c_double_buffer: bool | None = None,
+    profiling: bool = False,
+    platform: str | None = None,
+    distributed_config: Any = None,
+    analyze_auto_scopes_for_deps: bool = False,
+    emit_source_loc: bool | None = None,
+    dump_ptoas_passes: bool = False,
+    runtime: Any = None,
+) -> CompiledProgram:
+    """Lower `program`, generate its C++ into `output_dir`, and return it as a callable.
+
+    Without `output_dir` a new directory is made under `PYPTO_PROG_BUILD_DIR` (default `build_output`).
+    `platform` decides `backend_type` when given. `skip_ptoas`, `emit_source_loc` and `dump_ptoas_passes` have
+    no effect on a CPU. The C++ is compiled when the program is loaded or first called.
+
+    Raises `ValueError` for an unknown platform, `RuntimeError` for a setting that an active `PassContext`
+    already decides, and whatever passes and code generation raise.
+    """
+    if not isinstance(program, ir.Program):
+        raise TypeError(f"compile needs a Program, got {type(program).__name__}")
+    backend = backend_of_platform(platform) if platform is not None else backend_type
+    set_backend_type(backend)
+    if distributed_config is not None:
+        raise NotImplementedError("distributed programs are not supported yet")
+    settings = {
+        "verification_level": verification_level,
+        "diagnostic_phase": diagnostic_phase,
+        "disabled_diagnostics": disabled_diagnostics,
+        "memory_planner": memory_planner,
+        "enable_pypto_l0c_double_buffer": enable_pypto_l0c_double_buffer,
+        "runtime": runtime,
+    }
+    context = _pass_context({name: value for name, value in settings.items() if value is not None})
+    root = _make_output_dir(program.name, output_dir)
+    with context:
+        manager = PassManager.get_strategy(
+            strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
+        )
+        lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
+    _remove_markers(root)
+    write_artifact(lowered, root)
+    chosen = platform or simulator_of(backend)
+    signatures = _write_sidecars(program, lowered, root, chosen, backend)
+    return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
+
+
+def compile_program(program: ir.Program, work_dir: Path | str, **options: Any) -> None:
+    """Compile into `work_dir`; options as those of `compile`, with `dump_passes` off by default."""
+    options.setdefault("dump_passes", False)
+    compile(program, work_dir, **options)
+
+
+def _pass_context(given: dict[str, Any]) -> PassContext:
+    """The context of this compile: the given settings, or those of the active context."""
+    active = PassContext.current()
+    if active is None:
+        return PassContext([], **given)
+    if given:
+        names = ", ".join(given)
+        raise RuntimeError(f"compile() was called with {names} while a PassContext is already active")
+    return active
+
+
+def _make_output_dir(name: str, chosen: Path | str | None) -> Path:
+    if chosen is not None:
+        root = Path(chosen)
+        root.mkdir(parents=True, exist_ok=True)
+        return root
+    parent = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")
+    parent.mkdir(parents=True, exist_ok=True)
+    stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
+    for attempt in range(10_000):
+        root = parent / (stem if attempt == 0 else f"{stem}_{attempt}")
+        try:
+            root.mkdir()
+            return root
+        except FileExistsError:
+            continue
+    raise FileExistsError(f"no free directory name for {stem} in {parent}")
+
+
+def _remove_markers(root: Path) -> None:
+    for marker in _MARKERS:
+        (root / marker).unlink(missing_ok=True)
+    for folder in (root / NEXT_LEVELS).glob("*"):
+        for marker in _MARKERS:
+            (folder / marker).unlink(missing_ok=True)
+
+
+def _write_sidecars(
+    program: ir.Program, lowered: ir.Program, root: Path, platform: str, backend: BackendType
+) -> dict[str, metadata.CallSignature]:
+    """Signatures by orchestration name, with the parameter names and directions that the user wrote."""
+    names = [f.name for f in lowered.functions_.values() if f.func_type is ir.FunctionType.Orchestration]
+    signatures = {}
+    for name in names:
+        func = program.get_function(name) or lowered.functions_[name]
+        signatures[name] = metadata.signature_of(func)
+        folder = root if len(names) == 1 else root / NEXT_LEVELS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        metadata.write_sidecar(folder, signatures[name], platform, backend)
+    if not names:
+        raise ValueError(f"program '{program.name}' has no Orchestration function, nothing can be called")
+    return signatures

@@ -1,0 +1,254 @@
+"""A compiled program as a user holds it: where it is, how it is called, and the call itself.
+
+A build directory holds one orchestration, or several under `next_levels/`; then each is a sub-program.
+Loading (compile what is missing, bind to the runtime) happens at the first call, once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto import ir
+from pypto.backend import BackendType, backend_of_platform, simulator_of
+from pypto.core.dtype import DataType
+from pypto.runtime import metadata
+from pypto.runtime.arguments import ArgumentBinder, BoundArguments, runtime_shape
+from pypto.runtime.assemble import compile_and_assemble
+from pypto.runtime.callables import ChipCallable
+from pypto.runtime.diagnostics import write_swimlane, write_task_graph
+from pypto.runtime.metadata import CallSignature, ParamInfo, extract_param_infos
+from pypto.runtime.native_runtime import pack_options
+from pypto.runtime.run_config import RunConfig, run_options
+
+NEXT_LEVELS = "next_levels"
+PreparedArguments = tuple[BoundArguments, tuple[Any, ...], bool]
+
+
+class OrchestrationProgram:
+    """One orchestration with its build directory; callable."""
+
+    def __init__(self, name: str, output_dir: Path, platform: str, signature: CallSignature) -> None:
+        self.name = name
+        self.output_dir = output_dir
+        self.platform = platform
+        self._signature = signature
+        self._binder = ArgumentBinder(signature)
+
+    @property
+    def param_names(self) -> list[str]:
+        return [p.name for p in self._signature.params]
+
+    @property
+    def output_indices(self) -> list[int]:
+        """Places of the pure outputs."""
+        return self._signature.output_indices
+
+    @property
+    def has_return(self) -> bool:
+        return self._signature.has_return
+
+    def load(self) -> ChipCallable:
+        """Compile what the store lacks and load it. Happens once; later calls give the same object."""
+        return self._assembled[0]
+
+    @functools.cached_property
+    def _assembled(self) -> tuple[ChipCallable, str, Mapping[str, Any]]:
+        return compile_and_assemble(self.output_dir, self.platform)
+
+    @property
+    def chip_callable(self) -> ChipCallable:
+        return self._assembled[0]
+
+    @property
+    def runtime_name(self) -> str:
+        return self._assembled[1]
+
+    @property
+    def runtime_config(self) -> Mapping[str, Any]:
+        return self._assembled[2]
+
+    def build_orch_args(self, *args: Any, worker: Any = None) -> PreparedArguments:
+        """Checked and packed arguments, the objects whose memory they name, and whether the call returns values."""
+        bound = self._binder.bind(args)
+        return bound, tuple(bound.keep), bound.result is not None
+
+    def build_call_config(
+        self, config: RunConfig | None = None, *, aicpu_thread_num: int | None = None, dfx_dir: Any = None
+    ) -> bytes:
+        """The run options as the runtime reads them."""
+        return pack_options(run_options())
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+        """Run in place on all parameters, or on all but the pure outputs, which are made and returned."""
+        bound = self._binder.bind(args)
+        program = self._assembled[0].program
+        if config is not None and config.any_dfx_enabled():
+            self._run_with_diagnostics(bound, config)
+        else:
+            program.run(bound.layouts, bound.addresses, bound.scalars, pack_options(run_options()))
+        return bound.result
+
+    def _run_with_diagnostics(self, bound: BoundArguments, config: RunConfig) -> None:
+        chip = self._assembled[0]
+        trace = chip.program.run_traced(bound.layouts, bound.addresses, bound.scalars, run_options())
+        names = {func_id: child.name for func_id, child in chip.children}
+        cores = {func_id: child.core_type for func_id, child in chip.children}
+        if config.enable_dep_gen:
+            write_task_graph(self.output_dir, trace, names, cores)
+        if config.enable_chip_swimlane:
+            write_swimlane(self.output_dir, trace, names)
+
+
+class CompiledProgram:
+    """A program that was compiled into a directory. Equal to, and usable as, the path of that directory."""
+
+    def __init__(
+        self,
+        program: ir.Program | None,
+        output_dir: Path | str,
+        *,
+        backend_type: BackendType = BackendType.Ascend910B,
+        platform: str | None = None,
+        _signatures: Mapping[str, CallSignature] | None = None,
+    ) -> None:
+        self.program = program
+        self.output_dir = Path(output_dir)
+        self.backend_type = backend_type
+        self.platform = platform or simulator_of(backend_type)
+        if _signatures is None:
+            if program is None:
+                raise ValueError("a CompiledProgram needs its program; to reload a directory use from_dir")
+            func = metadata.signature_function(program)
+            _signatures = {func.name: metadata.signature_of(func)}
+        several = len(_signatures) > 1
+        self._parts = {
+            name: OrchestrationProgram(
+                name,
+                self.output_dir / NEXT_LEVELS / name if several else self.output_dir,
+                self.platform,
+                signature,
+            )
+            for name, signature in _signatures.items()
+        }
+        self._only = None if several else next(iter(self._parts.values()))
+
+    @classmethod
+    def from_dir(
+        cls,
+        output_dir: Path | str,
+        *,
+        platform: str | None = None,
+        backend_type: BackendType | None = None,
+    ) -> CompiledProgram:
+        """Reload what an earlier compile left. Nothing is written or compiled here.
+
+        Raises `FileNotFoundError` for a directory without metadata, `ValueError` for metadata that cannot be
+        used.
+        """
+        root = Path(output_dir)
+        folders = sorted(p for p in (root / NEXT_LEVELS).glob("*") if (p / metadata.SIDECAR).is_file())
+        if (root / metadata.SIDECAR).is_file() or not folders:
+            sidecars = {root.name: metadata.read_sidecar(root)}
+        else:
+            sidecars = {folder.name: metadata.read_sidecar(folder) for folder in folders}
+        first = next(iter(sidecars.values()))
+        chosen = platform or first.platform
+        backend = backend_type or (backend_of_platform(platform) if platform else first.backend)
+        signatures = {name: sidecar.signature for name, sidecar in sidecars.items()}
+        return cls(None, root, backend_type=backend, platform=chosen, _signatures=signatures)
+
+    @property
+    def orchestration_names(self) -> list[str]:
+        """Names of the sub-programs; empty when there is one orchestration, which is called directly."""
+        return [] if self._only is not None else list(self._parts)
+
+    def __getitem__(self, name: str) -> OrchestrationProgram:
+        part = self._parts.get(name) if self._only is None else None
+        if part is None:
+            raise KeyError(f"No orchestration '{name}' under {self.output_dir}")
+        return part
+
+    def __getattr__(self, name: str) -> OrchestrationProgram:
+        parts = self.__dict__.get("_parts", {})
+        if name in parts and len(parts) > 1:
+            return parts[name]
+        raise AttributeError(f"'CompiledProgram' object has no attribute '{name}'")
+
+    def _single(self) -> OrchestrationProgram:
+        if self._only is None:
+            names = ", ".join(self._parts)
+            raise TypeError(f"the program has several orchestrations; choose one by name: {names}")
+        return self._only
+
+    @property
+    def param_names(self) -> list[str]:
+        return self._single().param_names
+
+    @property
+    def output_indices(self) -> list[int]:
+        return self._single().output_indices
+
+    @property
+    def has_return(self) -> bool:
+        return self._single().has_return
+
+    def load(self) -> ChipCallable:
+        return self._single().load()
+
+    @property
+    def chip_callable(self) -> ChipCallable:
+        return self._single().chip_callable
+
+    @property
+    def runtime_name(self) -> str:
+        return self._single().runtime_name
+
+    @property
+    def runtime_config(self) -> Mapping[str, Any]:
+        return self._single().runtime_config
+
+    def build_orch_args(self, *args: Any, worker: Any = None) -> PreparedArguments:
+        return self._single().build_orch_args(*args, worker=worker)
+
+    def build_call_config(
+        self, config: RunConfig | None = None, *, aicpu_thread_num: int | None = None, dfx_dir: Any = None
+    ) -> bytes:
+        return self._single().build_call_config(config, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+        only = self._only
+        if only is None:
+            only = self._single()
+        return only(*args, config=config)
+
+    def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
+        """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""
+        if self.program is not None:
+            return extract_param_infos(self.program)
+        signature = self._single()._signature
+        return list(signature.params), signature.output_indices, []
+
+    def __str__(self) -> str:
+        return str(self.output_dir)
+
+    def __repr__(self) -> str:
+        return f"CompiledProgram({self.output_dir})"
+
+    def __fspath__(self) -> str:
+        return str(self.output_dir)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, CompiledProgram | str | Path):
+            return str(self) == str(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def _to_runtime_shape(shape: list[int], dtype: DataType) -> list[int]:
+    """The shape of the array that holds a tensor of this shape."""
+    return runtime_shape(shape, dtype)

@@ -1,0 +1,170 @@
+"""The call signature of a compiled program, and the file that keeps it beside the binaries.
+
+`compiled_meta.json` lets a build directory be called without the program it came from. It is written
+atomically and read strictly: whatever is not as described is a `ValueError` that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto import ir
+from pypto.backend import BackendType
+from pypto.core.dtype import DataType, dtype_from_text
+
+SIDECAR = "compiled_meta.json"
+_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParamInfo:
+    """One parameter: `shape` is None for scalars, and has -1 for dynamic dims."""
+
+    name: str
+    direction: ir.ParamDirection
+    shape: list[int] | None
+    dtype: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class CallSignature:
+    """What a caller passes and gets."""
+
+    params: tuple[ParamInfo, ...]
+    return_count: int
+
+    @property
+    def output_indices(self) -> list[int]:
+        """Places of the pure outputs."""
+        return [i for i, p in enumerate(self.params) if p.direction is ir.ParamDirection.Out]
+
+    @property
+    def has_return(self) -> bool:
+        return self.return_count > 0
+
+
+def signature_function(program: ir.Program) -> ir.Function:
+    """The function that a caller of the program calls. Raises `ValueError` when that is not clear."""
+    functions = list(program.functions_.values())
+    orchestrations = [f for f in functions if f.func_type is ir.FunctionType.Orchestration]
+    if orchestrations:
+        return orchestrations[0]
+    # Outlining turns the one function that is no kernel into the orchestration.
+    candidates = [f for f in functions if f.func_type is ir.FunctionType.Opaque]
+    if len(candidates) == 1:
+        return candidates[0]
+    if len(functions) == 1:
+        return functions[0]
+    raise ValueError("Program has no Orchestration function and multiple InCore functions")
+
+
+def signature_of(func: ir.Function) -> CallSignature:
+    """Raises `TypeError` for a parameter that is neither a tensor nor a scalar."""
+    params = tuple(_param_info(p, d) for p, d in zip(func.params_, func.param_directions_, strict=True))
+    return CallSignature(params, len(func.return_types_))
+
+
+def extract_param_infos(program: ir.Program) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
+    """Parameters of the signature function, places of its pure outputs, and its return types."""
+    func = signature_function(program)
+    signature = signature_of(func)
+    return list(signature.params), signature.output_indices, list(func.return_types_)
+
+
+def _param_info(param: ir.Var, direction: ir.ParamDirection) -> ParamInfo:
+    kind = param.type
+    name = param.name_hint
+    if isinstance(kind, ir.ScalarType):
+        return ParamInfo(name, direction, None, kind.dtype)
+    if isinstance(kind, ir.TensorType):
+        shape = [dim.value if isinstance(dim, ir.ConstInt) else ir.DYNAMIC_DIM for dim in kind.shape_]
+        return ParamInfo(name, direction, shape, kind.dtype)
+    raise TypeError(f"Parameter '{name}' is a {type(kind).__name__}; a caller can pass tensors and scalars")
+
+
+def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, backend: BackendType) -> Path:
+    """Write `compiled_meta.json`; a reader sees the old file or the new one."""
+    content = {
+        "schema": _SCHEMA,
+        "params": [
+            {"name": p.name, "direction": p.direction.name, "shape": p.shape, "dtype": str(p.dtype)}
+            for p in signature.params
+        ],
+        "num_return_types": signature.return_count,
+        "platform": platform,
+        "backend_type": backend.name,
+    }
+    path = output_dir / SIDECAR
+    temporary = output_dir / f".{SIDECAR}.tmp"
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The content of `compiled_meta.json`."""
+
+    signature: CallSignature
+    platform: str
+    backend: BackendType
+
+
+def read_sidecar(output_dir: Path) -> Sidecar:
+    """Raises `FileNotFoundError` without the file, `ValueError` for one that is not as described."""
+    path = output_dir / SIDECAR
+    if not path.is_file():
+        raise FileNotFoundError(f"no {SIDECAR} in {output_dir}: not a compiled program; compile it again")
+    try:
+        content = json.loads(path.read_bytes().decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _malformed(path, f"cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise _malformed(path, "is not an object")
+    schema = _field(path, content, "schema", int)
+    if schema != _SCHEMA:
+        raise ValueError(f"{path}: Incompatible schema {schema}, expected {_SCHEMA}; recompile the program")
+    params = tuple(_read_param(path, entry) for entry in _field(path, content, "params", list))
+    signature = CallSignature(params, _field(path, content, "num_return_types", int))
+    backend = _member(path, BackendType, _field(path, content, "backend_type", str))
+    return Sidecar(signature, _field(path, content, "platform", str), backend)
+
+
+def _read_param(path: Path, entry: Any) -> ParamInfo:
+    if not isinstance(entry, dict):
+        raise _malformed(path, "has a parameter that is not an object")
+    name = _field(path, entry, "name", str)
+    direction = _member(path, ir.ParamDirection, _field(path, entry, "direction", str))
+    text = _field(path, entry, "dtype", str)
+    dtype = dtype_from_text(text)
+    if dtype is None:
+        raise _malformed(path, f"names an unknown dtype '{text}'")
+    if "shape" not in entry:
+        raise _malformed(path, "lacks the field 'shape'")
+    shape = entry["shape"]
+    if shape is not None and not (isinstance(shape, list) and all(type(n) is int for n in shape)):
+        raise _malformed(path, f"has a wrong shape for '{name}'")
+    return ParamInfo(name, direction, shape, dtype)
+
+
+def _field(path: Path, content: dict[str, Any], name: str, kind: type) -> Any:
+    if name not in content:
+        raise _malformed(path, f"lacks the field '{name}'")
+    if type(content[name]) is not kind:
+        raise _malformed(path, f"has a wrong value for '{name}'")
+    return content[name]
+
+
+def _member(path: Path, enum_class: Any, name: str) -> Any:
+    found = enum_class.__members__.get(name)
+    if found is None:
+        raise _malformed(path, f"names an unknown {enum_class.__name__} '{name}'")
+    return found
+
+
+def _malformed(path: Path, what: str) -> ValueError:
+    return ValueError(f"{path} {what}; recompile the program")

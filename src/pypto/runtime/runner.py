@@ -1,0 +1,115 @@
+"""Running programs and build directories in one call, and the option bundles of such runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pypto import ir
+from pypto.runtime import metadata
+from pypto.runtime.assemble import compile_and_assemble
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.run_config import RunConfig
+
+__all__ = ["RunConfig", "RunResult", "_DfxOpts", "execute_compiled", "run"]
+
+
+@dataclass(frozen=True)
+class _DfxOpts:
+    """Which diagnostics a run writes."""
+
+    enable_chip_swimlane: int = 0
+    enable_dump_args: int = 0
+    enable_pmu: int = 0
+    enable_dep_gen: bool = False
+    enable_scope_stats: bool = False
+
+    def any(self) -> bool:
+        return bool(
+            self.enable_chip_swimlane
+            or self.enable_dump_args
+            or self.enable_pmu
+            or self.enable_dep_gen
+            or self.enable_scope_stats
+        )
+
+    @classmethod
+    def from_run_config(cls, config: RunConfig) -> _DfxOpts:
+        return cls(
+            config.enable_chip_swimlane,
+            config.enable_dump_args,
+            config.enable_pmu,
+            config.enable_dep_gen,
+            config.enable_scope_stats,
+        )
+
+
+@dataclass
+class RunResult:
+    """How a test run of a harness ended."""
+
+    passed: bool
+    test_name: str | None = None
+    error: str | None = None
+    execution_time: float | None = None
+    profile: Any = None
+
+    def __str__(self) -> str:
+        parts = ["PASS" if self.passed else "FAIL"]
+        if self.test_name:
+            parts.append(self.test_name)
+        if self.execution_time is not None:
+            parts.append(f"({self.execution_time:.3f} s)")
+        return " ".join(parts) + (f": {self.error}" if self.error else "")
+
+
+def run(program: ir.Program, *tensors: Any, config: RunConfig | None = None) -> CompiledProgram:
+    """Compile with `config`, and run in place when tensors are given and `codegen_only` is off."""
+    settings = config or RunConfig()
+    compiled = ir.compile(
+        program,
+        settings.save_kernels_dir,
+        strategy=settings.strategy,
+        dump_passes=settings.dump_passes,
+        platform=settings.platform,
+        diagnostic_phase=settings.diagnostic_phase,
+        disabled_diagnostics=settings.disabled_diagnostics,
+        memory_planner=settings.memory_planner,
+        profiling=settings.compile_profiling,
+        distributed_config=settings.distributed_config,
+        analyze_auto_scopes_for_deps=settings.analyze_auto_scopes_for_deps,
+    )
+    if tensors and not settings.codegen_only:
+        compiled(*tensors, config=settings)
+    return compiled
+
+
+def execute_compiled(
+    work_dir: Path | str,
+    args: Sequence[Any],
+    *,
+    platform: str = "a2a3sim",
+    device_id: int = 0,
+    dfx: _DfxOpts | None = None,
+    level: int = 2,
+    aicpu_thread_num: int | None = None,
+    analyze_auto_scopes_for_deps: bool = False,
+) -> None:
+    """Run a build directory in place. Scalars may be Python numbers or ctypes values."""
+    if level != 2:
+        raise ValueError(f"execute_compiled only supports level=2, got {level}")
+    root = Path(work_dir)
+    if not (root / metadata.SIDECAR).is_file():
+        compile_and_assemble(root, platform)  # says what is wrong with the directory
+    compiled = CompiledProgram.from_dir(root, platform=platform)
+    options = RunConfig(platform=platform, device_id=device_id)
+    wanted = dfx or _DfxOpts()
+    config = replace(
+        options,
+        enable_chip_swimlane=wanted.enable_chip_swimlane,
+        enable_dep_gen=wanted.enable_dep_gen,
+        enable_dump_args=wanted.enable_dump_args,
+    )
+    compiled(*args, config=config)
