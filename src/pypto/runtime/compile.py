@@ -14,8 +14,12 @@ from typing import Any
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
 from pypto.codegen import write_artifact
-from pypto.ir.pass_manager import OptimizationStrategy, PassManager
-from pypto.passes.context import PassContext
+from pypto.passes.context import (
+    PassContext,
+    get_default_diagnostic_phase,
+    get_default_verification_level,
+)
+from pypto.passes.manager import OptimizationStrategy, PassManager
 from pypto.runtime import metadata
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
 from pypto.runtime.kernel_config import FILE_NAME
@@ -90,11 +94,23 @@ def _pass_context(given: dict[str, Any]) -> PassContext:
     """The context of this compile: the given settings, or those of the active context."""
     active = PassContext.current()
     if active is None:
-        return PassContext([], **given)
+        defaults = {
+            "verification_level": get_default_verification_level(),
+            "diagnostic_phase": get_default_diagnostic_phase(),
+        }
+        return PassContext([], **{**defaults, **given})
     if given:
         names = ", ".join(given)
         raise RuntimeError(f"compile() was called with {names} while a PassContext is already active")
-    return active
+    return PassContext(
+        active.get_instruments(),
+        active.get_verification_level(),
+        active.get_diagnostic_phase(),
+        active.get_disabled_diagnostics(),
+        active.get_memory_planner(),
+        active.get_enable_pypto_l0c_double_buffer(),
+        active.get_runtime(),
+    )
 
 
 def _make_output_dir(name: str, chosen: Path | str | None) -> Path:

@@ -71,7 +71,7 @@ class OrchestrationProgram:
         return self._assembled[2]
 
     def build_orch_args(self, *args: Any, worker: Any = None) -> PreparedArguments:
-        """Checked and packed arguments, the objects whose memory they name, and whether the call returns values."""
+        """Packed arguments, the objects whose memory they name, and whether the call returns values."""
         bound = self._binder.bind(args)
         return bound, tuple(bound.keep), bound.result is not None
 

@@ -9,7 +9,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from pypto.backend import BackendType, backend_of_platform
-from pypto.ir.pass_manager import OptimizationStrategy
+from pypto.passes.manager import OptimizationStrategy
 from pypto.runtime.native_runtime import RunOptions
 
 _INT32_MAX = (1 << 31) - 1
