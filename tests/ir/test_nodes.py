@@ -160,7 +160,7 @@ def test_function_directions_and_derived_place():
     assert (orch.level, orch.role) == (ir.Level.CHIP, ir.Role.Orchestrator)
     kernel = orch.replace(func_type=ir.FunctionType.InCore)
     assert (kernel.level, kernel.role) == (ir.Level.CHIP_DIE, ir.Role.SubWorker)
-    with pytest.raises(ValueError, match="'f' of type InCore has level CHIP_DIE"):
+    with pytest.raises(ValueError, match="'f' of type InCore implies level CHIP_DIE"):
         function([x], type=ir.FunctionType.InCore, level=ir.Level.HOST)
     assert function([x], level=ir.Level.POD).level is ir.Level.CLUSTER_0
     with pytest.raises(TypeError):

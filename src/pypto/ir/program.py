@@ -177,7 +177,7 @@ def _place(
     for what, given, derived in (("level", level, implied[0]), ("role", role, implied[1])):
         if given is not None and given is not derived:
             raise ValueError(
-                f"Function '{name}' of type {func_type.name} has {what} {derived.name}, "
+                f"Function '{name}' of type {func_type.name} implies {what} {derived.name}, "
                 f"but {given.name} was given"
             )
     return implied
