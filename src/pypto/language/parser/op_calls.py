@@ -272,8 +272,12 @@ def keyword_argument(p: FunctionParser, keyword: ast.keyword) -> Any:
         return resolve_dtype(p, node)
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        return -node.operand.value  # type: ignore[operator]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        operand = node.operand
+        if isinstance(operand, ast.Constant):
+            return -operand.value  # type: ignore[operator]
+        if isinstance(operand, ast.Attribute) and _is_number(value := _attribute_value(p, operand)):
+            return -value
     if isinstance(node, ast.Name):
         bound = p.names.lookup(node.id)
         return wrap(bound) if bound is not None else _captured(p, node)
