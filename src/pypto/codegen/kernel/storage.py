@@ -236,12 +236,11 @@ class _Planner:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             for carried in stmt.iter_args_:
                 self._merge_initial_value(carried, event)
+            self._merge_all_yielded(stmt)
         elif event.kind is EventKind.LOOP_END:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
-            yielded = trailing_yield(stmt.body)
-            for carried, expr in zip(stmt.iter_args_, yielded, strict=False):
-                self._merge_yielded(stmt, carried, expr)
-            self._reserve_swap(stmt, yielded)
+            self._merge_all_yielded(stmt)
+            self._reserve_swap(stmt, trailing_yield(stmt.body))
         elif event.kind is EventKind.IF_END:
             assert isinstance(stmt, ir.IfStmt)
             self._merge_branches(stmt)
@@ -281,6 +280,12 @@ class _Planner:
         slot = initial.slot.root()
         if slot.last == event.position and slot.home == event.path:
             _join(slot, value.slot.root())
+
+    def _merge_all_yielded(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
+        """Tried before and after the body is merged: what is yielded rather takes the place of the carry than of
+        another operand, and may be able to only after it has taken that of another."""
+        for carried, expr in zip(loop.iter_args_, trailing_yield(loop.body), strict=False):
+            self._merge_yielded(loop, carried, expr)
 
     def _merge_yielded(self, loop: ir.ForStmt | ir.WhileStmt, carried: ir.IterArg, expr: ir.Expr) -> None:
         value, yielded = self.values.get(carried), self._value_of(expr)
