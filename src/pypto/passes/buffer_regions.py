@@ -57,7 +57,7 @@ class Regions:
         while chain[-1] not in self._known:
             call = self._slices.get(chain[-1])
             parent = None if call is None else self._storage.only_root(call.args_[0])
-            if parent is None or parent in chain:
+            if parent is None:
                 self._known[chain[-1]] = Region(chain[-1], chain[-1], None)
                 break
             chain.append(parent)
