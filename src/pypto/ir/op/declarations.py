@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pypto.ir.op import tensor_declarations, tile_declarations
+from pypto.ir.op import distributed_declarations, system_declarations, tensor_declarations, tile_declarations
 
-__all__ = ["tensor_declarations", "tile_declarations"]
+__all__ = ["distributed_declarations", "system_declarations", "tensor_declarations", "tile_declarations"]

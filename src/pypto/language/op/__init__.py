@@ -1,11 +1,13 @@
-"""Operators of the DSL: the namespaces ``pl.tensor``, ``pl.tile``, ``pl.array`` and the promoted names ``pl.<op>``."""
+"""Operators of the DSL: ``pl.tensor``, ``pl.tile``, ``pl.array``, ``pl.system``, ``pl.prefetch``, and ``pl.<op>``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pypto.language.op import array_ops, tensor_ops, tile_ops, unified_ops
+from pypto.language.op import array_ops, prefetch_ops, system_ops, tensor_ops, tile_ops, unified_ops
 from pypto.language.op import array_ops as array
+from pypto.language.op import prefetch_ops as prefetch
+from pypto.language.op import system_ops as system
 from pypto.language.op import tensor_ops as tensor
 from pypto.language.op import tile_ops as tile
 
@@ -19,6 +21,10 @@ _FROM_TILE = (
     "min", "minimums", "move", "mscatter", "prelu", "relu", "rem", "rems", "sel", "sels", "store", "subc", "subsc",
     "tri",
 )  # fmt: skip
+_FROM_SYSTEM = (
+    "AUTO", "aic_initialize_pipe", "aiv_initialize_pipe", "import_peer_buffer", "reserve_buffer", "tfree_to_aic",
+    "tfree_to_aiv", "tpop_from_aic", "tpop_from_aiv", "tpush_to_aic", "tpush_to_aiv",
+)  # fmt: skip
 
 
 def _promoted() -> dict[str, Any]:
@@ -26,6 +32,7 @@ def _promoted() -> dict[str, Any]:
     names = {name: getattr(unified_ops, name) for name in unified_ops.__all__}
     names.update((name, getattr(tensor_ops, name)) for name in _FROM_TENSOR)
     names.update((name, getattr(tile_ops, name)) for name in _FROM_TILE)
+    names.update((name, getattr(system_ops, name)) for name in _FROM_SYSTEM)
     return names
 
 

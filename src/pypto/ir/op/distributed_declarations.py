@@ -1,0 +1,107 @@
+"""Declarations of the ``pld.*`` operators, their internal lowering targets, and host placeholders."""
+
+from __future__ import annotations
+
+from pypto.ir.enums import ArgEffect, WriteChannel
+from pypto.ir.meaning import Opaque
+from pypto.ir.op import distributed_rules as rules
+from pypto.ir.op import dtypes as dt
+from pypto.ir.op.results import Acc, Vec
+from pypto.ir.op_registry import Args, Effect, EffectWhen, Kwargs, MemorySpec, register
+from pypto.ir.types import Type, UnknownType, scalar_type
+
+_REMOTE = Opaque("the CPU runtime runs one rank")
+_HOST = Opaque("it is a placeholder of the host program")
+_READ_WRITE, _WRITE = ArgEffect.ReadWrite, ArgEffect.Write
+_ATOMIC = EffectWhen(_WRITE, (("atomic", 1),), _READ_WRITE)
+_ADD_UNLESS_SET = EffectWhen(_READ_WRITE, (("op", 1),), _WRITE)
+_Dma = WriteChannel.Dma
+
+
+def _unknown(args: Args, kwargs: Kwargs) -> Type:
+    return UnknownType.get()
+
+
+def _int64(args: Args, kwargs: Kwargs) -> Type:
+    return scalar_type(dt.INT64)
+
+
+def _declare_windows() -> None:
+    register("pld.tensor.alloc_window_buffer", "size_bytes: scalar", rules.alloc_window_buffer, kwargs="name",
+             meaning=_REMOTE)  # fmt: skip
+    register("pld.tensor.window", "buf: any, shape: tuple", rules.window, kwargs="dtype", meaning=_REMOTE)
+    register("pld.system.world_size", "", _int64, meaning=_REMOTE)
+    register("pld.system.get_comm_ctx", "dist_tensor: window", rules.comm_ctx, meaning=_REMOTE)
+    for leaf in ("rank", "nranks"):
+        register(f"pld.system.{leaf}", "ctx: any", rules.context_query(f"pld.system.{leaf}"), meaning=_REMOTE)
+
+
+def _declare_signals() -> None:
+    register("pld.system.notify", "target: window, peer: any, offsets: tuple, value: scalar", rules.notify,
+             kwargs="op", effects={0: _ADD_UNLESS_SET}, no_duplicate=True, meaning=_REMOTE)  # fmt: skip
+    for leaf in ("wait", "defer_wait"):
+        name = f"pld.system.{leaf}"
+        rule = rules.wait(name, deferred=leaf == "defer_wait")
+        register(name, "signal: window, offsets: tuple, expected: scalar", rule, kwargs="cmp", writes_nothing=True,
+                 meaning=_REMOTE)  # fmt: skip
+
+
+def _declare_transfers() -> None:
+    register("pld.tile.remote_load", "target: window, peer: any, offsets: tuple, shape: tuple, valid_shape?: tuple",
+             rules.remote_load, kwargs="allow_physical_tail_padding", writes_nothing=True, meaning=_REMOTE)  # fmt: skip
+    register("pld.tile.remote_store", "src_tile: tile, target: window, peer: any, offsets: tuple",
+             rules.remote_store("pld.tile.remote_store", tile=True), kwargs="atomic", effects={1: _ATOMIC},
+             channel=_Dma, memory=MemorySpec(((Vec, Acc),), None), meaning=_REMOTE)  # fmt: skip
+    register("pld.tensor.remote_store", "src: any, target: window, peer: any, offsets: tuple",
+             rules.remote_store("pld.tensor.remote_store", tile=False), kwargs="atomic", effects={1: _ATOMIC},
+             channel=_Dma, meaning=_REMOTE)  # fmt: skip
+    region = "dst_offsets?: tuple, src_offsets?: tuple, shape?: tuple"
+    for leaf, put in (("put", True), ("get", False)):
+        effects: dict[int, Effect] = {0: _ATOMIC if put else _WRITE}
+        register(f"pld.tensor.{leaf}", f"dst: any, peer: any, src: any, {region}",
+                 rules.transfer(f"pld.tensor.{leaf}", put=put),
+                 kwargs="atomic chunk_rows chunk_cols pipeline" if put else "chunk_rows chunk_cols pipeline",
+                 effects=effects, channel=_Dma, affinity="vector", meaning=_REMOTE)  # fmt: skip
+        register(f"pld.tile.{leaf}", "dst: any, peer: any, src: any, stage: any, *more: any",
+                 rules.staged_transfer(f"pld.tile.{leaf}", put=put), kwargs="atomic" if put else "", effects=effects,
+                 channel=_Dma, affinity="vector", meaning=_REMOTE)  # fmt: skip
+
+
+def _declare_collectives() -> None:
+    both, moved = {0: _READ_WRITE, 1: _READ_WRITE}, {1: _WRITE, 2: _READ_WRITE}
+    counted = {1: _WRITE, 2: _READ_WRITE, 4: _WRITE}
+    for leaf, signature, rule, kwargs, effects in (
+        ("allreduce", "target: window, signal?: window", rules.allreduce, "core_num mode:str op", both),
+        ("barrier", "signal: window", rules.signalled("pld.tensor.barrier", 0, 0), "", {0: _READ_WRITE}),
+        ("broadcast", "target: window, signal: window",
+         rules.signalled("pld.tensor.broadcast", 0, 1, checks="root"), "root", both),
+        ("allgather", "local_data: tensor, target: window, signal: window",
+         rules.signalled("pld.tensor.allgather", 1, 2, checks="gather"), "", moved),
+        ("reduce_scatter", "target: window, signal: window",
+         rules.signalled("pld.tensor.reduce_scatter", 0, 1, checks="sum"), "op", both),
+        ("all_to_all", "input: tensor, target: window, signal: window",
+         rules.signalled("pld.tensor.all_to_all", 1, 2, checks="distinct"), "", moved),
+        ("all_to_all_v",
+         "input: tensor, target: window, signal: window, send_counts: tensor, recv_counts: tensor",
+         rules.signalled("pld.tensor.all_to_all_v", 1, 2, checks="counts"), "", counted),
+    ):  # fmt: skip
+        register(f"pld.tensor.{leaf}", signature, rule, kwargs=kwargs, effects=effects, meaning=_REMOTE)
+    for leaf, kwargs, effects in (
+        ("all_to_all", "dtype", moved), ("all_to_all_v", "dtype", counted), ("allgather", "dtype", moved),
+        ("allreduce", "dtype op core_num", both), ("allreduce_ring", "dtype op", both), ("barrier", "", {0: _READ_WRITE}),
+        ("broadcast", "dtype root", both), ("reduce_scatter", "dtype op", both),
+    ):  # fmt: skip
+        register(f"builtin.tensor.{leaf}", "*args: any", _unknown, kwargs=kwargs, effects=effects, internal=True,
+                 meaning=_REMOTE)  # fmt: skip
+
+
+def _declare_placeholders() -> None:
+    for leaf in ("make_tensor", "tree_reduce", "submit_worker", "submit_orchestrator", "future_get"):
+        register(f"dist.{leaf}", "*args: any", _unknown, meaning=_HOST)
+
+
+_declare_windows()
+_declare_signals()
+_declare_transfers()
+_declare_collectives()
+_declare_placeholders()
