@@ -13,7 +13,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
-from pypto.codegen import write_artifact
+from pypto.codegen.artifact import write_artifact
 from pypto.passes.context import (
     PassContext,
     get_default_diagnostic_phase,
