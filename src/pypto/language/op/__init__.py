@@ -38,4 +38,4 @@ def _promoted() -> dict[str, Any]:
 
 _PROMOTED = _promoted()
 globals().update(_PROMOTED)
-__all__ = list(_PROMOTED)
+__all__ = ["array", "prefetch", "system", "tensor", "tile", *_PROMOTED]
