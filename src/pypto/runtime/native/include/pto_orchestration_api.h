@@ -365,18 +365,19 @@ public:
     int64_t initial_int = 0;
 };
 
-// What a submit gives back: the task's id and the tensors that the runtime created for it.
+// What a submit gives back: the task's id and the tensors that the runtime created for it. Small, because
+// unoptimised code keeps one on the stack for every submit of a function.
 class TaskOutputTensors {
 public:
     TaskOutputTensors() = default;
     TaskOutputTensors(const TaskOutputTensors& other) : id_(other.id_) {
-        for (uint32_t i = 0; i < other.count_; ++i) append(other.get_ref(i));
+        for (uint32_t i = 0; i < other.count_; ++i) append(other.tensors_[i]);
     }
     TaskOutputTensors& operator=(const TaskOutputTensors& other) {
         if (this == &other) return *this;
         clear();
         id_ = other.id_;
-        for (uint32_t i = 0; i < other.count_; ++i) append(other.get_ref(i));
+        for (uint32_t i = 0; i < other.count_; ++i) append(other.tensors_[i]);
         return *this;
     }
     ~TaskOutputTensors() { clear(); }
@@ -385,16 +386,16 @@ public:
     uint32_t size() const { return count_; }
     bool empty() const { return count_ == 0; }
     // The i-th created tensor; an empty tensor when there is none, which only happens after a fatal error.
-    const ChipTensor& get_ref(uint32_t i) const {
-        if (i < count_) return reinterpret_cast<const ChipTensor*>(storage_)[i];
-        return missing(i);
-    }
+    const ChipTensor& get_ref(uint32_t i) const { return i < count_ ? tensors_[i] : missing(i); }
 
     // For the runtime.
     void set_task_id(PTO2TaskId id) { id_ = id; }
     void append(const ChipTensor& tensor) {
         if (count_ == PYPTO_MAX_TENSORS) return;
-        new (static_cast<void*>(storage_ + sizeof(ChipTensor) * count_)) ChipTensor(tensor);
+        if (tensors_ == nullptr) {
+            tensors_ = static_cast<ChipTensor*>(::operator new(sizeof(ChipTensor) * PYPTO_MAX_TENSORS));
+        }
+        new (static_cast<void*>(tensors_ + count_)) ChipTensor(tensor);
         ++count_;
     }
 
@@ -405,13 +406,15 @@ private:
         return nothing;
     }
     void clear() {
-        for (uint32_t i = 0; i < count_; ++i) reinterpret_cast<ChipTensor*>(storage_)[i].~ChipTensor();
+        for (uint32_t i = 0; i < count_; ++i) tensors_[i].~ChipTensor();
         count_ = 0;
+        ::operator delete(static_cast<void*>(tensors_));
+        tensors_ = nullptr;
     }
 
     PTO2TaskId id_ = PTO2TaskId::invalid();
+    ChipTensor* tensors_ = nullptr;  // room for PYPTO_MAX_TENSORS once there is one
     uint32_t count_ = 0;
-    alignas(8) unsigned char storage_[sizeof(ChipTensor) * PYPTO_MAX_TENSORS];
 };
 
 // ---------------------------------------------------------------- task description
