@@ -1,0 +1,133 @@
+"""What a binary depends on, counted in starts of the compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pypto.backend.toolchain import CodeKind
+from pypto.runtime import build, sources
+from pypto.runtime.build import CompileError, CompileJob, compile_jobs
+
+KERNEL = """#include "pypto_abi.h"
+#include "part.h"
+extern "C" __attribute__((visibility("default"))) void kernel_entry(int64_t* args) { args[0] = PART; }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "part.h").write_text(f"#define PART {os.getpid()}{id(tmp_path)}LL\n")
+    (tmp_path / "a.cpp").write_text(KERNEL)
+    (tmp_path / "b.cpp").write_text(
+        KERNEL.replace('#include "part.h"\n', "").replace("PART", f"{id(tmp_path)}LL")
+    )
+    return tmp_path
+
+
+def job(folder: Path, name: str, *identity: str, kind: CodeKind = CodeKind.KERNEL) -> CompileJob:
+    return CompileJob(kind, folder / name, f"kernel '{name}'", (folder / "include",), identity)
+
+
+def starts_of(action: Callable[[], object]) -> int:
+    before = build.compiler_runs()
+    action()
+    return build.compiler_runs() - before
+
+
+def test_binary_depends_on_content_only(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    jobs = [job(folder, "a.cpp"), job(folder, "b.cpp"), job(folder, "a.cpp")]
+    assert starts_of(lambda: compile_jobs(jobs)) == 2, "one start per distinct code"
+    paths = compile_jobs(jobs)
+    assert paths[0] == paths[2] != paths[1]
+    os.utime(folder / "a.cpp")
+    assert starts_of(lambda: compile_jobs(jobs)) == 0, "touching changes nothing"
+    elsewhere = tmp_path_factory.mktemp("moved") / "copy"
+    shutil.copytree(folder, elsewhere)
+    assert starts_of(lambda: compile_jobs([job(elsewhere, "a.cpp")])) == 0, "neither does moving"
+    (folder / "include" / "part.h").write_text(f"#define PART {id(folder)}8LL\n")
+    assert starts_of(lambda: compile_jobs(jobs)) == 1, "a header reaches the code that includes it"
+    (folder / "b.cpp").write_text((folder / "b.cpp").read_text() + "// moved from demo.py:12\n")
+    assert starts_of(lambda: compile_jobs(jobs)) == 0, "a source place in a comment is no content"
+
+
+def test_identity_and_kind_keep_binaries_apart(folder: Path) -> None:
+    jobs = [
+        job(folder, "b.cpp"),
+        job(folder, "b.cpp", "external"),
+        job(folder, "b.cpp", "legacy", "0"),
+        job(folder, "b.cpp", "legacy", "1"),
+    ]
+    assert starts_of(lambda: compile_jobs(jobs)) == 4
+
+
+def test_compiler_message_comes_with_the_source_place(folder: Path) -> None:
+    (folder / "bad.cpp").write_text(
+        "// model.py:7\nint a;\n// model.py:8\nint b = nonsense;\n// model.py:9\nint c;\n"
+    )
+    with pytest.raises(CompileError) as caught:
+        compile_jobs([job(folder, "bad.cpp")])
+    text = str(caught.value)
+    assert "kernel 'bad.cpp'" in text and str(folder / "bad.cpp") in text
+    assert "DSL line: model.py:8\n" in text
+    assert "nonsense" in text
+
+
+def test_one_failure_does_not_lose_what_was_compiled(folder: Path) -> None:
+    (folder / "bad.cpp").write_text("int b = nonsense;\n")
+    with pytest.raises(CompileError):
+        compile_jobs([job(folder, "b.cpp"), job(folder, "bad.cpp")])
+    compile_jobs([job(folder, "b.cpp")])
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 0
+
+
+def test_missing_source_is_named(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"kernel 'none.cpp' not found: .*none.cpp"):
+        compile_jobs([job(folder, "none.cpp")])
+
+
+def test_compiler_leaves_no_temporaries(folder: Path, session_store: Path) -> None:
+    (folder / "bad.cpp").write_text("int b = nonsense;\n")
+    with pytest.raises(CompileError):
+        compile_jobs([job(folder, "bad.cpp"), job(folder, "a.cpp")])
+    left = [p for p in (session_store / "tmp").rglob("*") if p.is_file()]
+    assert left == []
+
+
+def test_no_store_folder_no_compile(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(tmp_path / "own"))
+    compile_jobs([job(folder, "b.cpp")])
+    assert list((tmp_path / "own" / "objects").rglob("*.so")), "PYPTO_CACHE_DIR is followed"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("int a; // x", "int a; // y", True),
+        ("int a;\n// x\nint b;", "int a;\nint b;", True),
+        ('char* a = "// x";', 'char* a = "// y";', False),
+        ("char a = '\"'; // x", "char a = '\"'; // y", True),
+        ("int a = __LINE__; // x", "int a = __LINE__;\n", False),
+        ("int a; // x \\\nint b;", "int a; // y \\\nint b;", False),
+        ("int a; /* x */", "int a; /* y */", False),
+    ],
+)
+def test_line_comments_are_no_content(one: str, other: str, same: bool) -> None:
+    assert (sources.content_digest(one) == sources.content_digest(other)) == same
+
+
+def test_reached_files_follow_includes_through_folders(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.cpp").write_text(
+        '#include <stdint.h>\n#include "b.h"\n#if 0\n#  include <sub/c.h>\n#endif\n'
+    )
+    (tmp_path / "b.h").write_text('#include "b.h"\n')
+    (tmp_path / "sub" / "c.h").write_text('#include "d.h"\n')
+    (tmp_path / "sub" / "d.h").write_text("")
+    names = [name for name, _ in sources.reached_files(tmp_path / "a.cpp", [tmp_path])]
+    assert names == ["", "b.h", "d.h", "sub/c.h"]
