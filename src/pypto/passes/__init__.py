@@ -31,6 +31,7 @@ from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
 from pypto.passes.flatten_call_expr import flatten_call_expr
 from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from pypto.passes.inline_functions import inline_functions
+from pypto.passes.materialize_assemble_copies import materialize_assemble_copies
 from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
 from pypto.passes.normalize_return_order import normalize_return_order
 from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
@@ -51,6 +52,7 @@ __all__ = [
     "deduplicate_outlined_kernels",
     "explain_deduplication",
     "normalize_return_order",
+    "materialize_assemble_copies",
     "materialize_runtime_scopes",
     "fuse_create_assemble_to_slice",
     "expand_mixed_kernel",

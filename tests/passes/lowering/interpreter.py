@@ -1,12 +1,13 @@
 """Runs a program on numpy arrays, at any stage of lowering, to see whether a pass kept its meaning.
 
-Two kinds of tensors are told apart while running: `Memory`, an array that everybody who names it sees change, and
-`Value`, a result with a valid region. Before outlining, a scope on a core runs in place; what it computes becomes memory
-when it leaves. This is slow and simple on purpose: it knows nothing of the passes that it checks.
+Two kinds of tensors are told apart while running: `Memory`, an array that everybody who names it sees change,
+and `Value`, a result with a valid region. Before outlining, a scope on a core runs in place; what it computes
+becomes memory when it leaves. Slow and simple on purpose: it knows nothing of the passes that it checks.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ class _Yield(Exception):
 
 
 def run(program: ir.Program, name: str, *arrays: Any) -> list[Any]:
-    """Run a function with arrays (changed in place) and scalars. Returns its results as arrays and scalars."""
+    """Run a function with arrays (changed in place) and scalars; returns what it returns."""
     args = [Memory(each) if isinstance(each, np.ndarray) else each for each in arrays]
     results = Interpreter(program).call(program[name], args)
     return [each.array if isinstance(each, (Memory, Value)) else each for each in results]
@@ -151,7 +152,7 @@ class _Frame:
             return result.values
         return []
 
-    # --- expressions ----------------------------------------------------------------------------------------------
+    # --- expressions
 
     def expr(self, expr: ir.Expr) -> Any:
         if isinstance(expr, ir.Var):
@@ -381,9 +382,7 @@ class _Frame:
 
     def _op_matmul_acc(self, call: ir.Call) -> Value:
         acc = self.expr(call.args_[0])
-        product = self._op_matmul(
-            ir.Call(call.op, call.args_[1:3], {k: v for k, v in call.kwargs_.items()}, call.type, call.span)
-        )
+        product = self._op_matmul(ir.Call(call.op, call.args_[1:3], dict(call.kwargs_), call.type, call.span))
         replaced = len(call.args_) > 3 and self.expr(call.args_[3])
         array = product.array if replaced else _array(acc) + product.array
         return Value(array.astype(NUMPY[call.type.dtype]), _region(acc))
@@ -392,7 +391,7 @@ class _Frame:
         source = self.expr(call.args_[0])
         array, region = _array(source), _region(source)
         wide = array.astype(np.float64)
-        kept = list(slice(None) for _ in array.shape)
+        kept = [slice(None) for _ in array.shape]
         kept[axis] = slice(0, region[axis])
         reduced = combine(wide[tuple(kept)], axis=axis, keepdims=True).astype(array.dtype)
         valid = list(region)
@@ -409,25 +408,54 @@ for _leaf, _combine in {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.
         )
 
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "neg": np.negative, "abs": np.abs, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "recip": lambda x: 1 / x,
-    "rsqrt": lambda x, *_: 1 / np.sqrt(x), "maximum": np.maximum, "minimum": np.minimum, "relu": lambda x: np.maximum(x, 0),
-    "maximums": np.maximum, "minimums": np.minimum, "row_expand": lambda _, v: v, "col_expand": lambda _, v: v,
-    "expands": lambda _, v: v, "fmod": np.fmod, "fmods": np.fmod,
-}  # fmt: skip
+    "neg": np.negative,
+    "abs": np.abs,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "recip": lambda x: 1 / x,
+    "rsqrt": lambda x, *_: 1 / np.sqrt(x),
+    "relu": lambda x: np.maximum(x, 0),
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "maximums": np.maximum,
+    "minimums": np.minimum,
+    "row_expand": lambda _, v: v,
+    "col_expand": lambda _, v: v,
+    "expands": lambda _, v: v,
+    "fmod": np.fmod,
+    "fmods": np.fmod,
+}
 for _leaf, _function in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "max": np.maximum, "min": np.minimum,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "max": np.maximum,
+    "min": np.minimum,
     "expdif": lambda a, b: np.exp(a - b),
-}.items():  # fmt: skip
+}.items():
     for _name in (_leaf, f"{_leaf}s", f"row_expand_{_leaf}", f"col_expand_{_leaf}"):
         _ELEMENTWISE.setdefault(_name, _function)
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ir.Add: lambda a, b: a + b, ir.Sub: lambda a, b: a - b, ir.Mul: lambda a, b: a * b,
-    ir.FloorDiv: lambda a, b: a // b, ir.FloorMod: lambda a, b: a % b, ir.FloatDiv: lambda a, b: a / b,
-    ir.Min: min, ir.Max: max, ir.Eq: lambda a, b: a == b, ir.Ne: lambda a, b: a != b, ir.Lt: lambda a, b: a < b,
-    ir.Le: lambda a, b: a <= b, ir.Gt: lambda a, b: a > b, ir.Ge: lambda a, b: a >= b,
-    ir.And: lambda a, b: a and b, ir.Or: lambda a, b: a or b,
-}  # fmt: skip
+    ir.Add: operator.add,
+    ir.Sub: operator.sub,
+    ir.Mul: operator.mul,
+    ir.FloorDiv: operator.floordiv,
+    ir.FloorMod: operator.mod,
+    ir.FloatDiv: operator.truediv,
+    ir.Min: min,
+    ir.Max: max,
+    ir.Eq: operator.eq,
+    ir.Ne: operator.ne,
+    ir.Lt: operator.lt,
+    ir.Le: operator.le,
+    ir.Gt: operator.gt,
+    ir.Ge: operator.ge,
+    ir.And: lambda a, b: a and b,
+    ir.Or: lambda a, b: a or b,
+}
 
 
 def _array(value: Any) -> np.ndarray:

@@ -13,14 +13,24 @@ from .interpreter import run
 
 TO_SSA = ("inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "simplify")
 TO_DISPATCHES = (
-    "normalize_stmt_structure", "flatten_call_expr", "outline_hierarchy_scopes", "outline_incore_scopes",
-    "outline_cluster_scopes", "deduplicate_outlined_kernels",
-)  # fmt: skip
+    "normalize_stmt_structure",
+    "flatten_call_expr",
+    "outline_hierarchy_scopes",
+    "outline_incore_scopes",
+    "outline_cluster_scopes",
+    "deduplicate_outlined_kernels",
+)
 LOWERING = (
-    "convert_tensor_to_tile_ops", "expand_mixed_kernel", "normalize_return_order", "fuse_create_assemble_to_slice",
-    "derive_call_directions", "auto_derive_task_dependencies",
-    "materialize_runtime_scopes", "classify_iter_arg_carry",
-)  # fmt: skip
+    "convert_tensor_to_tile_ops",
+    "expand_mixed_kernel",
+    "normalize_return_order",
+    "fuse_create_assemble_to_slice",
+    "materialize_assemble_copies",
+    "derive_call_directions",
+    "auto_derive_task_dependencies",
+    "materialize_runtime_scopes",
+    "classify_iter_arg_carry",
+)
 
 
 def through(program: ir.Program, *names: str) -> ir.Program:
@@ -40,7 +50,7 @@ def converted(program: ir.Program) -> ir.Program:
 
 
 def check_meaning(program: ir.Program, make_args: Callable[[], list[Any]], entry: str = "main") -> ir.Program:
-    """Run the program before outlining and after each lowering pass on equal arguments; returns the last stage."""
+    """Run the program before outlining and after each lowering pass; returns the last stage."""
     ssa = through(program, *TO_SSA)
     wanted_args = make_args()
     wanted = run(ssa, entry, *wanted_args)

@@ -1,5 +1,7 @@
 """Lowering keeps the meaning of kernels that read and write the same tensors, carry them and merge them."""
 
+# ruff: noqa: RET504 (the programs return what they were given)
+
 from __future__ import annotations
 
 import pypto.language as pl

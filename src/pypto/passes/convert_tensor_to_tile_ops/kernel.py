@@ -20,6 +20,7 @@ from typing import Any
 from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
+from pypto.ir.op_conversion import convert_call
 from pypto.ir.op_registry import create_call, get_op_def
 from pypto.ir.views import same_extents
 from pypto.ir.walk import walk_stmts
@@ -174,12 +175,25 @@ class KernelLowering:
             converted = convert(self, call, var)
         else:
             if name.startswith("tensor.") and name not in self._pass_through:
-                raise NoTileConversion(
-                    f"{name} has no registered tile conversion: it cannot be used in a kernel [{self.span}]"
-                )
-            converted = self._kept_call(call)
+                converted = self._registered_conversion(call)
+            else:
+                converted = self._kept_call(call)
         self._note_effects(call)
         return converted
+
+    def _registered_conversion(self, call: ir.Call | ir.Submit) -> ir.Expr:
+        """What a library registered for a tensor operator of its own."""
+        name = call.op.name
+        args = [self.tile(arg) if is_tensor(arg) else arg for arg in call.args_]
+        converted = convert_call(name, args, list(call.kwargs_.items()), self.span)
+        if converted is None:
+            raise NoTileConversion(
+                f"{name} has no registered tile conversion: it cannot be used in a kernel [{self.span}]"
+            )
+        front, value = converted
+        for stmt in front:
+            self.emit(stmt)
+        return value
 
     def _kept_call(self, call: ir.Call | ir.Submit) -> ir.Call | ir.Submit:
         args = [self.current(arg) for arg in call.args_]
