@@ -110,7 +110,7 @@ class _TensorParam:
 
     def take_array(self, array: np.ndarray[Any, Any], position: int) -> _Buffer:
         """A numpy array of any subclass."""
-        self.check_dtype(array.dtype, array.dtype.name)
+        self.check_dtype(array.dtype, _dtype_name(array.dtype))
         flags = array.flags
         if not flags.c_contiguous:
             raise ValueError(
@@ -180,7 +180,7 @@ class ArgumentBinder:
             value = args[position]
             if type(value) is np.ndarray:
                 if value.dtype is not param.numpy_dtype:
-                    param.check_dtype(value.dtype, value.dtype.name)
+                    param.check_dtype(value.dtype, _dtype_name(value.dtype))
                 flags = value.flags
                 if not flags.c_contiguous or (param.written and not flags.writeable):
                     param.take_array(value, position)
@@ -235,6 +235,10 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
 
         return np.dtype(getattr(ml_dtypes, name))
     return np.dtype(name)
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return dtype.name if dtype.isnative else f"{dtype.name} in foreign byte order"
 
 
 def runtime_shape(shape: Sequence[int], dtype: DataType) -> list[int]:
