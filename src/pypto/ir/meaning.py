@@ -1,16 +1,16 @@
 """What an operator computes, as data.
 
-An operator declares its numeric meaning once, next to its signature. Two readers derive from it: the CPU code
-generator, which turns it into loops, and the numpy evaluator, which is the oracle of the tests. A meaning never
-mentions addresses, layouts or buffers; those follow from the types of the operands.
+An operator declares its numeric meaning once, next to its signature. Two readers derive from it: the CPU
+code generator, which turns it into loops, and the numpy evaluator, which is the oracle of the tests. A
+meaning never mentions addresses, layouts or buffers; those follow from the types of the operands.
 
 Rules that hold for every meaning:
 
 * Only cells inside the valid region of the result are defined.
-* Arithmetic happens in the element type of the result; 16-bit floats compute in FP32 and round to nearest even once
-  per operator, integers wrap.
-* Operands broadcast by their types: a tile or tensor of the result's shape, a unit axis (a column vector ``[M, 1]`` or
-  a row vector ``[1, N]``), or a scalar.
+* Arithmetic happens in the element type of the result; 16-bit floats compute in FP32 and round to nearest
+  even once per operator, integers wrap.
+* Operands broadcast by their types: a tile or tensor of the result's shape, a unit axis (a column vector
+  ``[M, 1]`` or a row vector ``[1, N]``), or a scalar.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Elementwise:
 
     ``formula`` is a Python expression over ``a`` (argument 0), ``b`` (argument 1) and so on, the operators
     ``+ - * & | ^ ~``, comparisons, numbers, keyword names of the operator and :data:`FUNCTIONS`.
-    ``mask_operands`` are arguments that hold a packed predicate (bit ``c % 8`` of byte ``c // 8`` of the row, least
-    significant bit first) and enter the formula as a truth value per cell; ``packs`` says that the result is one.
+    ``mask_operands`` are arguments that hold a packed predicate (bit ``c % 8`` of byte ``c // 8`` of the
+    row, least significant bit first) and enter the formula as a truth value per cell; ``packs`` says that
+    the result is one.
     """
 
     formula: str
@@ -62,7 +63,8 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """``formula`` where both operands are valid, a copy of the valid one where exactly one is, else undefined."""
+    """``formula`` where both operands are valid, a copy of the valid one where exactly one is, else
+    undefined."""
 
     formula: str
 
@@ -71,8 +73,10 @@ class Partial:
 class Reduce:
     """Combine the valid cells along one axis; the axis stays with extent 1.
 
-    ``axis`` is ``"row"`` (last axis) or ``"col"`` (the second-last axis of a tensor, the first axis of a tile).
-    ``argmax`` and ``argmin`` give the index of the first extreme. 16-bit floats accumulate in FP32 and round once.
+    ``axis`` is ``"row"`` (the last axis) or ``"col"`` (the second-last axis of a tensor, the first of a
+    tile).
+    ``argmax`` and ``argmin`` give the index of the first extreme. 16-bit floats accumulate in FP32 and round
+    once.
     """
 
     combine: Literal["sum", "max", "min", "prod", "argmax", "argmin"]
@@ -83,8 +87,9 @@ class Reduce:
 class Contraction:
     """Matrix product over the last two axes; products are summed in FP32 or INT32.
 
-    Arguments: ``[acc,] lhs, rhs [, bias] [, init_cond]``. With ``accumulate`` the result is ``acc + lhs @ rhs``, or the
-    product alone where ``init_cond`` is true. Keywords ``a_trans`` / ``b_trans`` swap the operand's trailing axes first.
+    Arguments: ``[acc,] lhs, rhs [, bias] [, init_cond]``. With ``accumulate`` the result is
+    ``acc + lhs @ rhs``, or the product alone where ``init_cond`` is true. Keywords ``a_trans`` and
+    ``b_trans`` swap the operand's trailing axes first.
     """
 
     accumulate: bool
@@ -105,14 +110,16 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A scalar about a type or about the running launch: ``dim``, ``get_block_idx``, ``get_block_num``, ..."""
+    """A scalar about a type or about the running launch: ``dim``, ``get_block_idx``, ``get_block_num``,
+    ..."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """No meaning on the CPU yet; ``reason`` completes the sentence "<op> is not supported on the CPU: ..."."""
+    """No meaning on the CPU yet; ``reason`` completes the sentence "<op> is not supported on the CPU: "
+    "..."."""
 
     reason: str
 
@@ -132,7 +139,9 @@ def parse_formula(formula: str) -> ast.expr:
         if isinstance(node, ast.Call) and not (
             isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
         ):
-            raise ValueError(f"formula {formula!r} calls {ast.unparse(node.func)}, which is not a known function")
+            raise ValueError(
+                f"formula {formula!r} calls {ast.unparse(node.func)}, which is not a known function"
+            )
     return tree
 
 

@@ -1,7 +1,8 @@
 """Registered conversions of one operator into others, used where kernels are lowered from tensors to tiles.
 
-The lowering knows how to convert the built-in tensor operators. A library that adds a tensor operator registers here
-what it becomes: another operator with the same arguments, or a function that builds the replacement.
+The lowering knows how to convert the built-in tensor operators. A library that adds a tensor operator
+registers here what it becomes: another operator with the same arguments, or a function that builds the
+replacement.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def op_conversion(from_op: str) -> Callable[[ContextConversion], ContextConversi
 
 
 def has_op_conversion(name: str) -> bool:
-    """Whether kernels are lowered without this operator: it is converted, by a registered rule or a built-in one."""
+    """Whether kernels are lowered without this operator: it is converted, by a registered rule or a
+    built-in one."""
     if name in _CONVERSIONS or name in _CONVERTED_TRANSFERS:
         return True
     definition = get_op_def(name)

@@ -1,12 +1,12 @@
 """The operator registry: one declaration of an operator says everything the compiler knows about it.
 
-A declaration (:class:`OpDef`) gives the operands, the keyword schema, the type inference, which arguments are written
-and through which channel, the memory spaces, the core the operator runs on, aliasing, and the numeric meaning. The
-declarations themselves live in ``pypto.ir.op`` and are loaded on the first look-up. Everything else - builders, DSL
-wrappers, passes, code generators - asks here.
+A declaration (:class:`OpDef`) gives the operands, the keyword schema, the type inference, which arguments
+are written and through which channel, the memory spaces, the core the operator runs on, aliasing, and the
+numeric meaning. The declarations themselves live in ``pypto.ir.op`` and are loaded on the first look-up.
+Everything else - builders, DSL wrappers, passes, code generators - asks here.
 
-Type inference functions take ``(args, kwargs)`` and are called only after the number and kinds of the arguments have
-been checked.
+Type inference functions take ``(args, kwargs)`` and are called only after the number and kinds of the
+arguments have been checked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Deduce = Callable[[Args, Kwargs], Type]
 INHERIT = "inherit_from_input"
 DEFERRED = "deferred"
 
-# --- operands -----------------------------------------------------------------------------------------------------
+# --- operands -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +109,26 @@ def parse_signature(signature: str) -> tuple[Operand, ...]:
     for part in filter(None, (piece.strip() for piece in signature.split(","))):
         name, _, kind = part.partition(":")
         operands.append(
-            Operand(name.strip("?* "), kind.strip(), optional=name.endswith("?"), variadic=name.startswith("*"))
+            Operand(
+                name.strip("?* "), kind.strip(), optional=name.endswith("?"), variadic=name.startswith("*")
+            )
         )
     return tuple(operands)
 
 
-# --- keyword schema -----------------------------------------------------------------------------------------------
+# --- keyword schema -------------------------------------------------------------------------------
 
 
 def _value_types() -> dict[str, type]:
-    """Value type of each keyword; every operator that uses a keyword agrees (``mode`` alone is given per operator)."""
+    """Value type of each keyword; every operator that uses a keyword agrees (``mode`` alone is given per
+    operator)."""
     by_type: dict[type, str] = {
         bool: "a_trans b_trans c_matrix_nz keep_dim clamp descending exhausted flat_layout high_precision"
-        " is_b_matrix is_trans manual_dep pinned pipeline transpose upper allow_physical_tail_padding bool_attr",
-        int: "atomic axis base block_size chunk_rows chunk_cols cmp cmp_mode cmp_type coalesce col_off core_num dim"
-        " dir_mask event_id ffts_mode gather_oob id int_attr lane_stride local_slot_num mask_pattern max_indices"
-        " offset op out_cols pipe root rounds set_pipe wait_pipe size slot_num slot_size split",
+        " is_b_matrix is_trans manual_dep pinned pipeline transpose upper"
+        " allow_physical_tail_padding bool_attr",
+        int: "atomic axis base block_size chunk_rows chunk_cols cmp cmp_mode cmp_type coalesce col_off"
+        " core_num dim dir_mask event_id ffts_mode gather_oob id int_attr lane_stride local_slot_num mask_pattern"
+        " max_indices offset op out_cols pipe root rounds set_pipe wait_pipe size slot_num slot_size split",
         str: "acc_phase core_type name peer_func string_attr",
         float: "init_value",
         DataType: "dtype out_dtype output_dtype count_dtype target_type",
@@ -141,7 +145,8 @@ _VALUE_TYPES = _value_types()
 
 @cache
 def parse_schema(keys: str) -> Mapping[str, type]:
-    """Keyword schema of a key list such as ``"target_memory dtype"``; ``mode:str`` overrides the common type."""
+    """Keyword schema of a key list such as ``"target_memory dtype"``; ``mode:str`` overrides the common
+    type."""
     schema: dict[str, type] = {}
     for key in keys.split():
         name, _, kind = key.partition(":")
@@ -149,7 +154,7 @@ def parse_schema(keys: str) -> Mapping[str, type]:
     return schema
 
 
-# --- effects, memory ----------------------------------------------------------------------------------------------
+# --- effects, memory ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +180,7 @@ class MemorySpec:
 Effect = ArgEffect | EffectWhen
 
 
-# --- declarations -------------------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +196,7 @@ class OpDef:
         effects: declared effect per argument; empty with ``writes_nothing`` for an explicit "writes nothing".
         reuses: argument whose buffer the result is.
         views: True if the result is a zero-copy view of argument 0.
-        no_alias: arguments whose buffer the result must not share; ``()`` for operators that may run in place.
+        no_alias: arguments whose buffer the result must not share; ``()``: the operator may run in place.
         affinity: ``"vector"``, ``"cube"``, ``"shared"`` or None (classified from the operands' spaces).
         metadata_only: True if executing the operator touches no memory.
     """
@@ -262,8 +267,8 @@ def register(
     """Declare one operator; see :class:`OpDef`.
 
     Raises:
-        InternalError: the name is taken, an operator whose result reuses an argument declares no effect on it, or
-            an operator with a write channel writes nothing.
+        InternalError: the name is taken, an operator whose result reuses an argument declares no effect on
+            it, or an operator with a write channel writes nothing.
     """
     if name in _REGISTRY:
         raise InternalError(f"Operator '{name}' is registered twice")
@@ -311,7 +316,7 @@ def _load_declarations() -> None:
         import_module("pypto.ir.op.declarations")
 
 
-# --- queries ------------------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 def get_op_def(name: str) -> OpDef | None:
@@ -389,11 +394,11 @@ def is_no_duplicate_op(name: str) -> bool:
     return _require(name).no_duplicate
 
 
-# --- creating calls -----------------------------------------------------------------------------------------------
+# --- creating calls -------------------------------------------------------------------------------
 
 
 def create_op_call(op_name: str, args: Args, kwargs: Any = None, span: Span | None = None) -> Call:
-    """``create_op_call(name, args, span)`` or ``create_op_call(name, args, kwargs, span)``: a Call with deduced type.
+    """A Call with deduced type: ``create_op_call(name, args, span)`` or ``(name, args, kwargs, span)``.
 
     Raises:
         ValueError: unknown or internal operator, unknown keyword, wrong arguments.
@@ -451,7 +456,9 @@ def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
 def _convert_kwarg(op_name: str, key: str, value: Any, expected: type) -> Any:
     if expected is int and isinstance(value, int) and not isinstance(value, bool):
         if value not in _INT32:
-            raise ValueError(f"The value {value} of kwarg '{key}' for operator '{op_name}' does not fit into 32 bits")
+            raise ValueError(
+                f"The value {value} of kwarg '{key}' for operator '{op_name}' does not fit into 32 bits"
+            )
         return int(value)
     if expected is int and hasattr(value, "name") and isinstance(getattr(value, "value", None), int):
         return value.value  # plain enums such as SplitMode stand for their number
@@ -476,7 +483,9 @@ def _check_args(definition: OpDef, args: Args) -> None:
         accepts += accepts[-1:] * (count - len(accepts))
     for arg, (accepted, plain) in zip(args, accepts):  # noqa: B905 - optional operands may be absent
         if not isinstance(arg.type, accepted) or (plain and isinstance(arg.type, DistributedTensorType)):
-            raise ValueError(_kind_message(definition, next(i for i, a in enumerate(args) if a is arg), arg.type))
+            raise ValueError(
+                _kind_message(definition, next(i for i, a in enumerate(args) if a is arg), arg.type)
+            )
 
 
 def _arity_message(definition: OpDef, count: int) -> str:
@@ -530,5 +539,6 @@ def _output_space(output: MemorySpace | str, args: Args, kwargs: Kwargs) -> Memo
 
 
 def stamp_memory_space(tile: TileType, space: MemorySpace) -> TileType:
-    """The same tile type in ``space``; the view is stored sparsely again, against the layout of that space."""
+    """The same tile type in ``space``; the view is stored sparsely again, against the layout of that
+    space."""
     return TileType(tile.shape_, tile.dtype, tile.memref, tile.tile_view, space)

@@ -1,7 +1,8 @@
 """Operators: their declarations, and builders that make calls of them.
 
-``from pypto.ir.op import tensor, tile, array, system, prefetch`` (also spelled ``tensor_ops`` and so on) and
-``pypto.ir.op.distributed``. Builders load on first use: the compiler itself mostly needs the declarations only.
+``from pypto.ir.op import tensor, tile, array, system, prefetch`` (also spelled ``tensor_ops`` and so on)
+and ``pypto.ir.op.distributed``. Builders load on first use: the compiler itself mostly needs the
+declarations only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "array", "array_ops", "distributed", "prefetch", "prefetch_ops", "system", "system_ops", "tensor", "tensor_ops",
-    "tile", "tile_ops",
+    "array", "array_ops", "distributed", "prefetch", "prefetch_ops", "system", "system_ops", "tensor",
+    "tensor_ops", "tile", "tile_ops",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Making builder functions: an operator whose arguments are all expressions gets its builder from its declaration.
+"""Making builder functions from declarations.
 
-A builder has one parameter per operand, named as declared, and ``span`` last. Operators with keyword attributes or
-arguments that are no expressions have hand-written builders next to these.
+A builder has one parameter per operand, named as declared, and ``span`` last. Operators with keyword
+attributes, or with arguments that are no expressions, have hand-written builders next to these.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def definition_of(name: str) -> OpDef:
     return found
 
 
-def call(name: str, args: Sequence[Expr], span: Span, **kwargs: Any) -> Call:
+def call(name: str, args: Sequence[Expr], span: Span, /, **kwargs: Any) -> Call:
     """A call of a registered operator."""
     return create_call(definition_of(name), args, kwargs, span)
 

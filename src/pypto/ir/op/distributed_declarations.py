@@ -27,8 +27,13 @@ def _int64(args: Args, kwargs: Kwargs) -> Type:
 
 
 def _declare_windows() -> None:
-    register("pld.tensor.alloc_window_buffer", "size_bytes: scalar", rules.alloc_window_buffer, kwargs="name",
-             meaning=_REMOTE)  # fmt: skip
+    register(
+        "pld.tensor.alloc_window_buffer",
+        "size_bytes: scalar",
+        rules.alloc_window_buffer,
+        kwargs="name",
+        meaning=_REMOTE,
+    )
     register("pld.tensor.window", "buf: any, shape: tuple", rules.window, kwargs="dtype", meaning=_REMOTE)
     register("pld.system.world_size", "", _int64, meaning=_REMOTE)
     register("pld.system.get_comm_ctx", "dist_tensor: window", rules.comm_ctx, meaning=_REMOTE)
@@ -37,34 +42,79 @@ def _declare_windows() -> None:
 
 
 def _declare_signals() -> None:
-    register("pld.system.notify", "target: window, peer: any, offsets: tuple, value: scalar", rules.notify,
-             kwargs="op", effects={0: _ADD_UNLESS_SET}, no_duplicate=True, meaning=_REMOTE)  # fmt: skip
+    register(
+        "pld.system.notify",
+        "target: window, peer: any, offsets: tuple, value: scalar",
+        rules.notify,
+        kwargs="op",
+        effects={0: _ADD_UNLESS_SET},
+        no_duplicate=True,
+        meaning=_REMOTE,
+    )
     for leaf in ("wait", "defer_wait"):
         name = f"pld.system.{leaf}"
         rule = rules.wait(name, deferred=leaf == "defer_wait")
-        register(name, "signal: window, offsets: tuple, expected: scalar", rule, kwargs="cmp", writes_nothing=True,
-                 meaning=_REMOTE)  # fmt: skip
+        register(
+            name,
+            "signal: window, offsets: tuple, expected: scalar",
+            rule,
+            kwargs="cmp",
+            writes_nothing=True,
+            meaning=_REMOTE,
+        )
 
 
 def _declare_transfers() -> None:
-    register("pld.tile.remote_load", "target: window, peer: any, offsets: tuple, shape: tuple, valid_shape?: tuple",
-             rules.remote_load, kwargs="allow_physical_tail_padding", writes_nothing=True, meaning=_REMOTE)  # fmt: skip
-    register("pld.tile.remote_store", "src_tile: tile, target: window, peer: any, offsets: tuple",
-             rules.remote_store("pld.tile.remote_store", tile=True), kwargs="atomic", effects={1: _ATOMIC},
-             channel=_Dma, memory=MemorySpec(((Vec, Acc),), None), meaning=_REMOTE)  # fmt: skip
-    register("pld.tensor.remote_store", "src: any, target: window, peer: any, offsets: tuple",
-             rules.remote_store("pld.tensor.remote_store", tile=False), kwargs="atomic", effects={1: _ATOMIC},
-             channel=_Dma, meaning=_REMOTE)  # fmt: skip
+    register(
+        "pld.tile.remote_load",
+        "target: window, peer: any, offsets: tuple, shape: tuple, valid_shape?: tuple",
+        rules.remote_load,
+        kwargs="allow_physical_tail_padding",
+        writes_nothing=True,
+        meaning=_REMOTE,
+    )
+    register(
+        "pld.tile.remote_store",
+        "src_tile: tile, target: window, peer: any, offsets: tuple",
+        rules.remote_store("pld.tile.remote_store", tile=True),
+        kwargs="atomic",
+        effects={1: _ATOMIC},
+        channel=_Dma,
+        memory=MemorySpec(((Vec, Acc),), None),
+        meaning=_REMOTE,
+    )
+    register(
+        "pld.tensor.remote_store",
+        "src: any, target: window, peer: any, offsets: tuple",
+        rules.remote_store("pld.tensor.remote_store", tile=False),
+        kwargs="atomic",
+        effects={1: _ATOMIC},
+        channel=_Dma,
+        meaning=_REMOTE,
+    )
     region = "dst_offsets?: tuple, src_offsets?: tuple, shape?: tuple"
     for leaf, put in (("put", True), ("get", False)):
         effects: dict[int, Effect] = {0: _ATOMIC if put else _WRITE}
-        register(f"pld.tensor.{leaf}", f"dst: any, peer: any, src: any, {region}",
-                 rules.transfer(f"pld.tensor.{leaf}", put=put),
-                 kwargs="atomic chunk_rows chunk_cols pipeline" if put else "chunk_rows chunk_cols pipeline",
-                 effects=effects, channel=_Dma, affinity="vector", meaning=_REMOTE)  # fmt: skip
-        register(f"pld.tile.{leaf}", "dst: any, peer: any, src: any, stage: any, *more: any",
-                 rules.staged_transfer(f"pld.tile.{leaf}", put=put), kwargs="atomic" if put else "", effects=effects,
-                 channel=_Dma, affinity="vector", meaning=_REMOTE)  # fmt: skip
+        register(
+            f"pld.tensor.{leaf}",
+            f"dst: any, peer: any, src: any, {region}",
+            rules.transfer(f"pld.tensor.{leaf}", put=put),
+            kwargs="atomic chunk_rows chunk_cols pipeline" if put else "chunk_rows chunk_cols pipeline",
+            effects=effects,
+            channel=_Dma,
+            affinity="vector",
+            meaning=_REMOTE,
+        )
+        register(
+            f"pld.tile.{leaf}",
+            "dst: any, peer: any, src: any, stage: any, *more: any",
+            rules.staged_transfer(f"pld.tile.{leaf}", put=put),
+            kwargs="atomic" if put else "",
+            effects=effects,
+            channel=_Dma,
+            affinity="vector",
+            meaning=_REMOTE,
+        )
 
 
 def _declare_collectives() -> None:
@@ -73,26 +123,62 @@ def _declare_collectives() -> None:
     for leaf, signature, rule, kwargs, effects in (
         ("allreduce", "target: window, signal?: window", rules.allreduce, "core_num mode:str op", both),
         ("barrier", "signal: window", rules.signalled("pld.tensor.barrier", 0, 0), "", {0: _READ_WRITE}),
-        ("broadcast", "target: window, signal: window",
-         rules.signalled("pld.tensor.broadcast", 0, 1, checks="root"), "root", both),
-        ("allgather", "local_data: tensor, target: window, signal: window",
-         rules.signalled("pld.tensor.allgather", 1, 2, checks="gather"), "", moved),
-        ("reduce_scatter", "target: window, signal: window",
-         rules.signalled("pld.tensor.reduce_scatter", 0, 1, checks="sum"), "op", both),
-        ("all_to_all", "input: tensor, target: window, signal: window",
-         rules.signalled("pld.tensor.all_to_all", 1, 2, checks="distinct"), "", moved),
-        ("all_to_all_v",
-         "input: tensor, target: window, signal: window, send_counts: tensor, recv_counts: tensor",
-         rules.signalled("pld.tensor.all_to_all_v", 1, 2, checks="counts"), "", counted),
-    ):  # fmt: skip
+        (
+            "broadcast",
+            "target: window, signal: window",
+            rules.signalled("pld.tensor.broadcast", 0, 1, checks="root"),
+            "root",
+            both,
+        ),
+        (
+            "allgather",
+            "local_data: tensor, target: window, signal: window",
+            rules.signalled("pld.tensor.allgather", 1, 2, checks="gather"),
+            "",
+            moved,
+        ),
+        (
+            "reduce_scatter",
+            "target: window, signal: window",
+            rules.signalled("pld.tensor.reduce_scatter", 0, 1, checks="sum"),
+            "op",
+            both,
+        ),
+        (
+            "all_to_all",
+            "input: tensor, target: window, signal: window",
+            rules.signalled("pld.tensor.all_to_all", 1, 2, checks="distinct"),
+            "",
+            moved,
+        ),
+        (
+            "all_to_all_v",
+            "input: tensor, target: window, signal: window, send_counts: tensor, recv_counts: tensor",
+            rules.signalled("pld.tensor.all_to_all_v", 1, 2, checks="counts"),
+            "",
+            counted,
+        ),
+    ):
         register(f"pld.tensor.{leaf}", signature, rule, kwargs=kwargs, effects=effects, meaning=_REMOTE)
     for leaf, kwargs, effects in (
-        ("all_to_all", "dtype", moved), ("all_to_all_v", "dtype", counted), ("allgather", "dtype", moved),
-        ("allreduce", "dtype op core_num", both), ("allreduce_ring", "dtype op", both), ("barrier", "", {0: _READ_WRITE}),
-        ("broadcast", "dtype root", both), ("reduce_scatter", "dtype op", both),
-    ):  # fmt: skip
-        register(f"builtin.tensor.{leaf}", "*args: any", _unknown, kwargs=kwargs, effects=effects, internal=True,
-                 meaning=_REMOTE)  # fmt: skip
+        ("all_to_all", "dtype", moved),
+        ("all_to_all_v", "dtype", counted),
+        ("allgather", "dtype", moved),
+        ("allreduce", "dtype op core_num", both),
+        ("allreduce_ring", "dtype op", both),
+        ("barrier", "", {0: _READ_WRITE}),
+        ("broadcast", "dtype root", both),
+        ("reduce_scatter", "dtype op", both),
+    ):
+        register(
+            f"builtin.tensor.{leaf}",
+            "*args: any",
+            _unknown,
+            kwargs=kwargs,
+            effects=effects,
+            internal=True,
+            meaning=_REMOTE,
+        )
 
 
 def _declare_placeholders() -> None:

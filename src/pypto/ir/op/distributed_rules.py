@@ -35,7 +35,7 @@ from pypto.ir.types import (
     scalar_type,
 )
 
-# --- windows and topology -----------------------------------------------------------------------------------------
+# --- windows and topology -------------------------------------------------------------------------
 
 
 def alloc_window_buffer(args: Args, kwargs: Kwargs) -> Type:
@@ -52,7 +52,9 @@ def window(args: Args, kwargs: Kwargs) -> Type:
     """``pld.tensor.window``: a tensor over a window buffer."""
     op = "pld.tensor.window"
     if not isinstance(args[0].type, PtrType):
-        raise ValueError(f"The operator {op} requires buf to be a Ptr handle, got {type(args[0].type).__name__}")
+        raise ValueError(
+            f"The operator {op} requires buf to be a Ptr handle, got {type(args[0].type).__name__}"
+        )
     if "dtype" not in kwargs:
         raise ValueError(f"The operator {op} requires a 'dtype' kwarg")
     return DistributedTensorType(int_elements(args[1], op, "shape tuple"), kwargs["dtype"])
@@ -68,13 +70,15 @@ def context_query(op: str) -> Deduce:
 
     def deduce(args: Args, kwargs: Kwargs) -> Type:
         if not isinstance(args[0].type, CommCtxType):
-            raise ValueError(f"The operator {op} requires ctx to be a CommCtx, got {type(args[0].type).__name__}")
+            raise ValueError(
+                f"The operator {op} requires ctx to be a CommCtx, got {type(args[0].type).__name__}"
+            )
         return scalar_type(dt.INT32)
 
     return deduce
 
 
-# --- signals ------------------------------------------------------------------------------------------------------
+# --- signals --------------------------------------------------------------------------------------
 
 
 def _offsets(op: str, arg: Expr, target: ShapedType, what: str = "offsets") -> tuple[Expr, ...]:
@@ -98,7 +102,9 @@ def notify(args: Args, kwargs: Kwargs) -> Type:
     if "op" not in kwargs:
         raise ValueError(f"The operator {op}: Missing kwarg 'op'")
     if kwargs["op"] not in (0, 1):
-        raise ValueError(f"The operator {op} requires op to be NotifyOp.AtomicAdd or NotifyOp.Set, got {kwargs['op']}")
+        raise ValueError(
+            f"The operator {op} requires op to be NotifyOp.AtomicAdd or NotifyOp.Set, got {kwargs['op']}"
+        )
     _peer(op, args[1])
     _offsets(op, args[2], tensor_of(args[0]))
     return UnknownType.get()
@@ -111,7 +117,9 @@ def wait(op: str, *, deferred: bool = False) -> Deduce:
         if "cmp" not in kwargs:
             raise ValueError(f"The operator {op}: Missing kwarg 'cmp'")
         if kwargs["cmp"] not in (0, 1):
-            raise ValueError(f"The operator {op} requires cmp to be WaitCmp.Eq or WaitCmp.Ge, got {kwargs['cmp']}")
+            raise ValueError(
+                f"The operator {op} requires cmp to be WaitCmp.Eq or WaitCmp.Ge, got {kwargs['cmp']}"
+            )
         signal = tensor_of(args[0])
         _offsets(op, args[1], signal)
         if deferred:
@@ -135,7 +143,7 @@ def _check_deferred(op: str, signal: TensorType, expected: Expr, kwargs: Kwargs)
         raise ValueError(f"The operator {op} requires expected in [0, INT32_MAX], got {value}")
 
 
-# --- one-sided transfers ------------------------------------------------------------------------------------------
+# --- one-sided transfers --------------------------------------------------------------------------
 
 
 def remote_load(args: Args, kwargs: Kwargs) -> Type:
@@ -155,7 +163,9 @@ def remote_load(args: Args, kwargs: Kwargs) -> Type:
         valid = window_valid(op, region, shape, offsets, request, materialize=True)
     explicit_nd = target.tensor_view is not None
     column = is_one(shape[-1]) and not is_one(shape[-2]) if len(shape) == 2 else False
-    return make_tile(shape, target.dtype, valid, COL if column and not explicit_nd else ROW, NO_BOX, space=None)
+    return make_tile(
+        shape, target.dtype, valid, COL if column and not explicit_nd else ROW, NO_BOX, space=None
+    )
 
 
 def remote_store(op: str, *, tile: bool) -> Deduce:
@@ -170,7 +180,9 @@ def remote_store(op: str, *, tile: bool) -> Deduce:
         elif not isinstance(source, TensorType):
             raise ValueError(f"The operator {op} requires a tensor src, got {type(source).__name__}")
         elif is_distributed(source):
-            raise ValueError(f"The operator {op} requires a local src; use pld.tensor.put for a distributed one")
+            raise ValueError(
+                f"The operator {op} requires a local src; use pld.tensor.put for a distributed one"
+            )
         assert isinstance(source, (TileType, TensorType))
         target = tensor_of(args[1])
         _peer(op, args[2])
@@ -208,7 +220,8 @@ def transfer(op: str, *, put: bool) -> Deduce:
     def deduce(args: Args, kwargs: Kwargs) -> Type:
         if len(args) not in (3, 6):
             raise ValueError(
-                f"The operator {op} requires 3 or 6 arguments (dst_offsets, src_offsets and shape must be provided "
+                f"The operator {op} requires 3 or 6 arguments (dst_offsets, src_offsets and shape must be "
+                "provided "
                 f"together), got {len(args)}"
             )
         extents = _check_transfer(op, args, args[3:], put)
@@ -234,13 +247,19 @@ def _check_transfer(op: str, args: Args, region: Args, put: bool) -> Extents:
     if dst.dtype is not src.dtype:
         raise ValueError(f"The operator {op} requires the same element type, got {dst.dtype} and {src.dtype}")
     if len(dst.shape_) != len(src.shape_):
-        raise ValueError(f"The operator {op} requires the same rank, got {len(dst.shape_)} and {len(src.shape_)}")
+        raise ValueError(
+            f"The operator {op} requires the same rank, got {len(dst.shape_)} and {len(src.shape_)}"
+        )
     if region:
         return _check_region(op, dst, src, region)
     for a, b in zip(dst.shape_, src.shape_, strict=True):
         if equal(a, b) is True:
             continue
-        what = "must have the same shape" if as_int(a) is None or as_int(b) is None else "require the same static shape"
+        what = (
+            "must have the same shape"
+            if as_int(a) is None or as_int(b) is None
+            else "require the same static shape"
+        )
         raise ValueError(
             f"The operator {op}: dst and src {what}, got {show_all(dst.shape_)} and {show_all(src.shape_)}"
         )
@@ -262,10 +281,13 @@ def _check_region(op: str, dst: TensorType, src: TensorType, region: Args) -> Ex
         offsets = _offsets(op, arg, tensor, f"{which}_offsets")
         for axis, offset in enumerate(offsets):
             if negative(offset):
-                raise ValueError(f"The operator {op} requires non-negative {which}_offsets, got {show(offset)}")
+                raise ValueError(
+                    f"The operator {op} requires non-negative {which}_offsets, got {show(offset)}"
+                )
             if less_equal(add(offset, shape[axis]), tensor.shape_[axis]) is False:
                 raise ValueError(
-                    f"The operator {op}: the region exceeds {which} shape {show_all(tensor.shape_)} in dimension {axis}"
+                    f"The operator {op}: the region exceeds {which} shape {show_all(tensor.shape_)} in "
+                    f"dimension {axis}"
                 )
     return shape
 
@@ -278,9 +300,13 @@ def _check_chunks(op: str, extents: Extents, kwargs: Kwargs) -> None:
     if kwargs.get("pipeline") and not (rows and columns):
         raise ValueError(f"The operator {op}: pipeline=True requires both chunk_rows and chunk_cols")
     if extents and as_int(extents[-1]) is None and not columns:
-        raise ValueError(f"The operator {op}: a dynamic innermost extent {show(extents[-1])} requires chunk_cols > 0")
+        raise ValueError(
+            f"The operator {op}: a dynamic innermost extent {show(extents[-1])} requires chunk_cols > 0"
+        )
     if any(as_int(extent) is None for extent in extents[:-1]) and not rows:
-        raise ValueError(f"The operator {op}: a dynamic leading extent of {show_all(extents)} requires chunk_rows > 0")
+        raise ValueError(
+            f"The operator {op}: a dynamic leading extent of {show_all(extents)} requires chunk_rows > 0"
+        )
 
 
 def staged_transfer(op: str, *, put: bool) -> Deduce:
@@ -295,15 +321,21 @@ def staged_transfer(op: str, *, put: bool) -> Deduce:
         if not isinstance(stage, TileType) or len(stage.shape_) != 2:
             raise ValueError(f"The operator {op}: stage must be a 2D VEC staging tile")
         if stage.dtype is not tensor_of(args[0]).dtype:
-            raise ValueError(f"The operator {op} requires stage dtype {tensor_of(args[0]).dtype}, got {stage.dtype}")
+            raise ValueError(
+                f"The operator {op} requires stage dtype {tensor_of(args[0]).dtype}, got {stage.dtype}"
+            )
         if len(extents) >= 2 and any(
             less_equal(s, e) is False for s, e in zip(stage.shape_, extents[-2:], strict=True)
         ):
-            raise InternalError(f"The operator {op}: stage {show_all(stage.shape_)} must fit within {show_all(extents)}")
+            raise InternalError(
+                f"The operator {op}: stage {show_all(stage.shape_)} must fit within {show_all(extents)}"
+            )
         if stages == 2:
             second = args[4].type
-            if not isinstance(second, TileType) or second.dtype is not stage.dtype or any(
-                equal(a, b) is not True for a, b in zip(second.shape_, stage.shape_, strict=False)
+            if (
+                not isinstance(second, TileType)
+                or second.dtype is not stage.dtype
+                or any(equal(a, b) is not True for a, b in zip(second.shape_, stage.shape_, strict=False))
             ):
                 raise ValueError(f"The operator {op} requires stage2 of stage's shape and dtype")
         if put:
@@ -313,7 +345,7 @@ def staged_transfer(op: str, *, put: bool) -> Deduce:
     return deduce
 
 
-# --- collectives --------------------------------------------------------------------------------------------------
+# --- collectives ----------------------------------------------------------------------------------
 
 
 def check_signal(op: str, signal: Expr) -> None:
@@ -392,10 +424,18 @@ def _check_counts(op: str, args: Args, kwargs: Kwargs) -> None:
             raise ValueError(f"The operator {op} requires {which} dtype INT32, got {counts.dtype}")
     ranks = signal.shape_[0]
     if len(sends.shape_) not in (1, 2) or (len(sends.shape_) == 2 and not is_one(sends.shape_[1])):
-        raise ValueError(f"The operator {op}: send_counts must be 1D or [NR, 1], got {show_all(sends.shape_)}")
+        raise ValueError(
+            f"The operator {op}: send_counts must be 1D or [NR, 1], got {show_all(sends.shape_)}"
+        )
     if equal(sends.shape_[0], ranks) is False:
-        raise ValueError(f"The operator {op}: send_counts dim 0 must be {show(ranks)}, got {show(sends.shape_[0])}")
-    if len(receives.shape_) != 2 or not is_one(receives.shape_[1]) or equal(receives.shape_[0], ranks) is False:
+        raise ValueError(
+            f"The operator {op}: send_counts dim 0 must be {show(ranks)}, got {show(sends.shape_[0])}"
+        )
+    if (
+        len(receives.shape_) != 2
+        or not is_one(receives.shape_[1])
+        or equal(receives.shape_[0], ranks) is False
+    ):
         raise ValueError(f"The operator {op} requires recv_counts [NR, 1], got {show_all(receives.shape_)}")
     rows, count = as_int(tensor_of(args[1]).shape_[0]), as_int(ranks)
     if rows is not None and count and rows % count:

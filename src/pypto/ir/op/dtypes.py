@@ -21,7 +21,8 @@ BITCASTABLE: DtypeSet = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT6
 
 
 def promote(a: DataType, b: DataType) -> DataType:
-    """Element type of an operator on ``a`` and ``b``: float beats int, then the wider, then signed, then the first."""
+    """Element type of an operator on ``a`` and ``b``: float beats int, then the wider, then signed, then
+    the first."""
     if a is b:
         return a
     a_float, b_float = a.is_float(), b.is_float()

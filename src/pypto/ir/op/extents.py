@@ -1,8 +1,8 @@
 """Reasoning about integer extents inside type inference: what is provable, and arithmetic that folds.
 
-An extent is a constant, a variable, or a small expression over them. A proof answers True, False, or None for
-"cannot tell". The engine brings both sides to a linear form (a sum of atoms with integer factors plus a constant) and
-looks through min and max; the width and signedness of the element types do not matter here.
+An extent is a constant, a variable, or a small expression over them. A proof answers True, False, or None
+for "cannot tell". The engine brings both sides to a linear form (a sum of atoms with integer factors plus a
+constant) and looks through min and max; width and signedness of the element types do not matter here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def static_volume(extents: Extents) -> int | None:
     return volume
 
 
-# --- linear form --------------------------------------------------------------------------------------------------
+# --- linear form ----------------------------------------------------------------------------------
 
 
 class _Linear:
@@ -158,7 +158,7 @@ def _difference(left: Expr, right: Expr) -> _Linear:
     return form
 
 
-# --- proofs -------------------------------------------------------------------------------------------------------
+# --- proofs ---------------------------------------------------------------------------------------
 
 
 def equal(left: Expr, right: Expr) -> bool | None:
@@ -178,7 +178,9 @@ def same(left: Expr, right: Expr) -> bool:
 
 def all_same(left: Extents, right: Extents) -> bool:
     """Whether two lists of extents have one rank and are provably equal."""
-    return left is right or (len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True)))
+    return left is right or (
+        len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    )
 
 
 def less_equal(left: Expr, right: Expr) -> bool | None:
@@ -233,7 +235,7 @@ def is_zero(extent: Expr) -> bool:
     return extent.value == 0 if isinstance(extent, ConstInt) else equal(extent, ZERO) is True
 
 
-# --- arithmetic that folds ----------------------------------------------------------------------------------------
+# --- arithmetic that folds ------------------------------------------------------------------------
 
 
 def _fits(value: int) -> bool:
@@ -322,7 +324,7 @@ def maximum(left: Expr, right: Expr) -> Expr:
     return scalar_ops.max_(left, right)
 
 
-# --- for messages -------------------------------------------------------------------------------------------------
+# --- for messages ---------------------------------------------------------------------------------
 
 _INFIX: dict[type, str] = {Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%"}
 

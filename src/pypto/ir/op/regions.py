@@ -1,7 +1,7 @@
-"""Valid regions: which cells of a tensor or tile hold real data, and how windows, writes and reshapes carry that.
+"""Valid regions: which cells of a tensor or tile hold real data, and what becomes of them.
 
-The valid region is the box anchored at the origin with the extents of the valid shape. The three rules here are shared
-by the tensor and the tile level: reading a window, writing a window, and reinterpreting the shape.
+The valid region is the box anchored at the origin with the extents of the valid shape. The three rules here
+are shared by the tensor and the tile level: reading a window, writing a window, reinterpreting the shape.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Region:
         return self.valid is self.shape or all_same(self.valid, self.shape)
 
 
-# --- reading a window ---------------------------------------------------------------------------------------------
+# --- reading a window -----------------------------------------------------------------------------
 
 
 def window_valid(
@@ -82,8 +82,10 @@ def window_valid(
     if not len(window) == len(offsets) == len(source.shape):
         return list(window if request is None else request)
     return [
-        _axis_valid(op, axis, source, window[axis], offsets[axis], None if request is None else request[axis], clamp,
-                    reach_is_request, remedy, materialize)
+        _axis_valid(
+            op, axis, source, window[axis], offsets[axis], None if request is None else request[axis],
+            clamp, reach_is_request, remedy, materialize,
+        )
         for axis in range(len(window))
     ]  # fmt: skip
 
@@ -108,7 +110,8 @@ def _axis_valid(
             raise ValueError(f"The operator {op}: valid_shape[{axis}] {show(request)} must be non-negative")
         if less_equal(request, window) is False:
             raise ValueError(
-                f"The operator {op}: valid_shape[{axis}] {show(request)} exceeds the window extent {show(window)}"
+                f"The operator {op}: valid_shape[{axis}] {show(request)} exceeds the window extent "
+                f"{show(window)}"
             )
     reach = request if request is not None and reach_is_request else window
     at_origin = is_zero(offset)
@@ -116,7 +119,8 @@ def _axis_valid(
         end = reach if at_origin else add(offset, reach)
         if less_equal(end, physical) is False:
             raise ValueError(
-                f"The operator {op} reads past the end of dimension {axis}: offset {show(offset)} + {show(reach)} "
+                f"The operator {op} reads past the end of dimension {axis}: offset {show(offset)} + "
+                f"{show(reach)} "
                 f"exceeds the extent {show(physical)}; {remedy}"
             )
     if not clamp and same(valid, physical):
@@ -133,7 +137,7 @@ def _axis_valid(
     return available if narrower and less_equal(available, request) is True else request
 
 
-# --- writing a window ---------------------------------------------------------------------------------------------
+# --- writing a window -----------------------------------------------------------------------------
 
 
 def union_valid(
@@ -156,10 +160,13 @@ def union_valid(
     """
     for axis, (offset, extent) in enumerate(zip(offsets, written or source_valid, strict=True)):
         if negative(offset):
-            raise ValueError(f"The operator {op}: offset {show(offset)} of dimension {axis} is provably negative")
+            raise ValueError(
+                f"The operator {op}: offset {show(offset)} of dimension {axis} is provably negative"
+            )
         if less_equal(add(offset, extent), target.shape[axis]) is False:
             raise ValueError(
-                f"The operator {op} writes past the end of dimension {axis}: offset {show(offset)} + {show(extent)} "
+                f"The operator {op} writes past the end of dimension {axis}: offset {show(offset)} + "
+                f"{show(extent)} "
                 f"exceeds the extent {show(target.shape[axis])}{note}"
             )
     if any(is_zero(extent) for extent in source_valid):
@@ -167,7 +174,8 @@ def union_valid(
     if any(is_zero(extent) for extent in target.valid):
         if not all(is_zero(offset) for offset in offsets):
             raise ValueError(
-                f"The operator {op}: the target holds no data yet and the write at {show_all(offsets)} does not start "
+                f"The operator {op}: the target holds no data yet and the write at {show_all(offsets)} does "
+                "not start "
                 "at the origin"
             )
         return source_valid
@@ -179,7 +187,9 @@ def union_valid(
 def _grown(op: str, target: Region, source: Extents, offsets: Extents) -> Extents:
     valid = target.valid
     growing = [
-        axis for axis in range(len(valid)) if less_equal(add(offsets[axis], source[axis]), valid[axis]) is not True
+        axis
+        for axis in range(len(valid))
+        if less_equal(add(offsets[axis], source[axis]), valid[axis]) is not True
     ]
     if not growing:
         return valid
@@ -189,13 +199,15 @@ def _grown(op: str, target: Region, source: Extents, offsets: Extents) -> Extent
         return source
     if len(growing) > 1:
         raise ValueError(
-            f"The operator {op} would extend the valid region along dimensions {growing[0]} and {growing[1]} at once, "
+            f"The operator {op} would extend the valid region along dimensions {growing[0]} and "
+            f"{growing[1]} at once, "
             "which leaves an L-shape"
         )
     axis = growing[0]
     if less_equal(offsets[axis], valid[axis]) is not True:
         raise ValueError(
-            f"The operator {op} leaves a gap in dimension {axis}: it writes at {show(offsets[axis])}, the data ends at "
+            f"The operator {op} leaves a gap in dimension {axis}: it writes at {show(offsets[axis])}, the "
+            "data ends at "
             f"{show(valid[axis])}"
         )
     for other in range(len(valid)):
@@ -203,13 +215,16 @@ def _grown(op: str, target: Region, source: Extents, offsets: Extents) -> Extent
             continue
         if not is_zero(offsets[other]):
             raise ValueError(
-                f"The operator {op} extends dimension {axis}, so it must span dimension {other} from the origin "
+                f"The operator {op} extends dimension {axis}, so it must span dimension {other} from the "
+                "origin "
                 "(the union would be an L-shape)"
             )
         if not same(source[other], valid[other]):
             raise ValueError(
-                f"The operator {op} extends dimension {axis}, so the written extent {show(source[other])} of dimension "
-                f"{other} must provably equal the target valid extent {show(valid[other])} (the union would be an "
+                f"The operator {op} extends dimension {axis}, so the written extent {show(source[other])} "
+                "of dimension "
+                f"{other} must provably equal the target valid extent {show(valid[other])} (the union would "
+                "be an "
                 "L-shape)"
             )
     end = add(offsets[axis], source[axis])
@@ -220,7 +235,7 @@ def _grown(op: str, target: Region, source: Extents, offsets: Extents) -> Extent
     return grown
 
 
-# --- reinterpreting the shape -------------------------------------------------------------------------------------
+# --- reinterpreting the shape ---------------------------------------------------------------------
 
 
 def reshape_valid(op: str, source: Region, shape: Extents, *, row_major: bool = True) -> list[Expr] | None:
@@ -237,7 +252,9 @@ def reshape_valid(op: str, source: Region, shape: Extents, *, row_major: bool = 
     if carried is not None:
         return carried
     if not row_major:
-        raise ValueError(f"The operator {op}: a partially valid source that is not stored row-major cannot be reshaped")
+        raise ValueError(
+            f"The operator {op}: a partially valid source that is not stored row-major cannot be reshaped"
+        )
     free = _free_axis(op, source)
     trailing = static_volume(source.shape[free + 1 :])
     if trailing is None or any(as_int(extent) is None for extent in shape):
@@ -287,7 +304,8 @@ def _free_axis(op: str, source: Region) -> int:
     for axis in range(free + 1, rank):
         if not same(source.valid[axis], source.shape[axis]):
             raise ValueError(
-                f"The operator {op}: real data is scattered across the buffer (valid {show_all(source.valid)} of "
+                f"The operator {op}: real data is scattered across the buffer (valid "
+                f"{show_all(source.valid)} of "
                 f"{show_all(source.shape)}), so no valid shape describes it after the reshape"
             )
     return free
@@ -315,6 +333,7 @@ def _dynamic_prefix(op: str, source: Region, free: int, trailing: int, shape: Ex
         if room and static_volume(shape[axis + 1 :]) == trailing:
             return [ONE] * axis + [valid] + list(shape[axis + 1 :])
     raise ValueError(
-        f"The operator {op}: no axis of {show_all(shape)} has the matching row size of {trailing} cells and room for "
+        f"The operator {op}: no axis of {show_all(shape)} has the matching row size of {trailing} cells and "
+        "room for "
         f"{show(valid)} rows"
     )

@@ -23,7 +23,7 @@ Extents = Sequence[Expr]
 _FP4 = DataType.FP4
 
 
-# --- operands -----------------------------------------------------------------------------------------------------
+# --- operands -------------------------------------------------------------------------------------
 
 
 def elements(arg: Expr, op: str, what: str) -> tuple[Expr, ...]:
@@ -37,7 +37,9 @@ def elements(arg: Expr, op: str, what: str) -> tuple[Expr, ...]:
     return arg.elements_
 
 
-def int_elements(arg: Expr, op: str, what: str, allowed: tuple[DataType, ...] | None = None) -> tuple[Expr, ...]:
+def int_elements(
+    arg: Expr, op: str, what: str, allowed: tuple[DataType, ...] | None = None
+) -> tuple[Expr, ...]:
     """Integer elements of a tuple operand, optionally only of the ``allowed`` element types."""
     found = elements(arg, op, what)
     for i, element in enumerate(found):
@@ -45,10 +47,14 @@ def int_elements(arg: Expr, op: str, what: str, allowed: tuple[DataType, ...] | 
             continue
         kind = element.type
         if not isinstance(kind, ScalarType):
-            raise ValueError(f"The operator {op} requires {what}[{i}] to be a scalar, got {type(kind).__name__}")
+            raise ValueError(
+                f"The operator {op} requires {what}[{i}] to be a scalar, got {type(kind).__name__}"
+            )
         if not kind.dtype.is_int() or (allowed is not None and kind.dtype not in allowed):
             wanted = "an integer" if allowed is None else " or ".join(d.member for d in allowed)
-            raise ValueError(f"The operator {op} requires {what} element {i} to be {wanted} scalar, got {kind.dtype}")
+            raise ValueError(
+                f"The operator {op} requires {what} element {i} to be {wanted} scalar, got {kind.dtype}"
+            )
     return found
 
 
@@ -82,7 +88,7 @@ def tile_of(arg: Expr) -> TileType:
     return arg.type
 
 
-# --- tensors ------------------------------------------------------------------------------------------------------
+# --- tensors --------------------------------------------------------------------------------------
 
 
 def tensor_region(t: TensorType, op: str = "") -> Region:
@@ -146,7 +152,7 @@ def tensor_like(source: TensorType, dtype: DataType) -> TensorType:
     return fresh_tensor(source.shape_, dtype, view.valid_shape_ or None)
 
 
-# --- tiles --------------------------------------------------------------------------------------------------------
+# --- tiles ----------------------------------------------------------------------------------------
 
 
 def tile_region(t: TileType, op: str = "") -> Region:
@@ -213,7 +219,7 @@ def implicit_tile(
     return make_tile(shape, dtype, valid, *implicit_tile_layout(shape, space), pad, compact, space)
 
 
-# --- broadcasting -------------------------------------------------------------------------------------------------
+# --- broadcasting ---------------------------------------------------------------------------------
 
 
 def broadcast_shapes(op: str, left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -239,13 +245,15 @@ def broadcast_shapes(op: str, left: tuple[Expr, ...], right: tuple[Expr, ...]) -
             result.append(a)
         else:
             raise ValueError(
-                f"The operator {op} requires shapes that broadcast, but {show_all(left)} and {show_all(right)} do not"
+                f"The operator {op} requires shapes that broadcast, but {show_all(left)} and "
+                f"{show_all(right)} do not"
             )
     return left if kept_left else tuple(result)
 
 
 def broadcast_valid(shape: Extents, first: Region, second: Region) -> Extents:
-    """Valid extents of a broadcast result: the first operand's, the second's along axes that the first stretches."""
+    """Valid extents of a broadcast result: the first operand's, the second's along axes that the first
+    stretches."""
     if all_same(first.shape, shape):
         return first.valid
     valid: list[Expr] = []

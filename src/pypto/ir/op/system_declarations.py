@@ -1,7 +1,8 @@
-"""Declarations of ``system.*`` and ``prefetch.*`` operators, and of the operators that exist for self-tests."""
+"""Declarations of ``system.*``, ``prefetch.*`` and self-test operators."""
 
 from __future__ import annotations
 
+from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
 from pypto.ir.enums import ArgEffect
 from pypto.ir.expr import ConstInt, IterArg, Var
@@ -29,7 +30,7 @@ def _unknown(args: Args, kwargs: Kwargs) -> Type:
     return UnknownType.get()
 
 
-def _scalar(dtype: dt.DataType) -> Deduce:
+def _scalar(dtype: DataType) -> Deduce:
     result = scalar_type(dtype)
 
     def deduce(args: Args, kwargs: Kwargs) -> Type:
@@ -38,7 +39,7 @@ def _scalar(dtype: dt.DataType) -> Deduce:
     return deduce
 
 
-# --- synchronisation ----------------------------------------------------------------------------------------------
+# --- synchronisation ------------------------------------------------------------------------------
 
 
 def _require_keys(op: str, kwargs: Kwargs, *keys: str) -> None:
@@ -67,12 +68,15 @@ def _core_event(op: str) -> Deduce:
             raise ValueError(f"The operator {op} requires event_id within 0 to 13, got {static}")
         if args and scalar_dtype(args[0], op, "event_id") is not dt.INDEX:
             raise ValueError(
-                f"The operator {op} requires event_id to be ScalarType(INDEX), got {scalar_dtype(args[0], op, '')}"
+                f"The operator {op} requires event_id to be ScalarType(INDEX), got "
+                f"{scalar_dtype(args[0], op, '')}"
             )
         if kwargs.get("ffts_mode", 0) not in (0, 1, 2):
             raise ValueError(f"The operator {op} requires ffts_mode 0, 1 or 2, got {kwargs['ffts_mode']}")
         if kwargs.get("core_type", "aic") not in ("aic", "aiv"):
-            raise ValueError(f"The operator {op} requires core_type 'aic' or 'aiv', got {kwargs['core_type']!r}")
+            raise ValueError(
+                f"The operator {op} requires core_type 'aic' or 'aiv', got {kwargs['core_type']!r}"
+            )
         return UnknownType.get()
 
     return deduce
@@ -88,7 +92,9 @@ def _set_ffts(args: Args, kwargs: Kwargs) -> Type:
         raise ValueError(f"The operator {op} requires a 1-D workspace, got {show_all(workspace.shape_)}")
     size = as_int(workspace.shape_[0])
     if size is None or size < 256:
-        raise ValueError(f"The operator {op} requires a static workspace of at least 256 elements, got {size}")
+        raise ValueError(
+            f"The operator {op} requires a static workspace of at least 256 elements, got {size}"
+        )
     return UnknownType.get()
 
 
@@ -133,22 +139,43 @@ def _syncall(args: Args, kwargs: Kwargs) -> Type:
 
 def _declare_synchronisation() -> None:
     for leaf in ("sync_src", "sync_dst"):
-        register(f"system.{leaf}", "", _pipe_flag(f"system.{leaf}"), kwargs="set_pipe wait_pipe event_id",
-                 meaning=_SYNC)  # fmt: skip
-    register("system.sync_set", "event_id?: scalar", _core_event("system.sync_set"),
-             kwargs="core_type event_id pipe ffts_mode", meaning=_SYNC)  # fmt: skip
-    register("system.sync_wait", "event_id?: scalar", _core_event("system.sync_wait"),
-             kwargs="core_type event_id pipe", meaning=_SYNC)  # fmt: skip
+        register(
+            f"system.{leaf}",
+            "",
+            _pipe_flag(f"system.{leaf}"),
+            kwargs="set_pipe wait_pipe event_id",
+            meaning=_SYNC,
+        )
+    register(
+        "system.sync_set",
+        "event_id?: scalar",
+        _core_event("system.sync_set"),
+        kwargs="core_type event_id pipe ffts_mode",
+        meaning=_SYNC,
+    )
+    register(
+        "system.sync_wait",
+        "event_id?: scalar",
+        _core_event("system.sync_wait"),
+        kwargs="core_type event_id pipe",
+        meaning=_SYNC,
+    )
     register("system.set_ffts", "workspace: tensor", _set_ffts, writes_nothing=True, meaning=_SYNC)
     for leaf in ("bar_v", "bar_m", "bar_all", "fence"):
         register(f"system.{leaf}", "", _unknown, meaning=_SYNC)
     register("system.cacheinvalid", "tensor?: any, shapes?: any, offsets?: any", _cacheinvalid, meaning=_SYNC)
     soft = EffectWhen(ArgEffect.Read, (("mode", "soft"),), ArgEffect.ReadWrite)
-    register("system.syncall", "workspace?: any, used_cores?: scalar", _syncall, kwargs="core_type mode:str",
-             effects={0: soft}, meaning=Query("syncall"))  # fmt: skip
+    register(
+        "system.syncall",
+        "workspace?: any, used_cores?: scalar",
+        _syncall,
+        kwargs="core_type mode:str",
+        effects={0: soft},
+        meaning=Query("syncall"),
+    )
 
 
-# --- buffers and queues between cores -----------------------------------------------------------------------------
+# --- buffers and queues between cores -------------------------------------------------------------
 
 
 def _initialize_pipe(op: str) -> Deduce:
@@ -168,13 +195,23 @@ def _declare_buffers() -> None:
     register("system.import_peer_buffer", "", int32, kwargs="name peer_func", meaning=_PIPES)
     for core, affinity in (("aic", "cube"), ("aiv", "vector")):
         name = f"system.{core}_initialize_pipe"
-        register(name, "c2v_consumer_buf: scalar, v2c_consumer_buf: scalar", _initialize_pipe(name),
-                 kwargs="dir_mask id local_slot_num slot_num slot_size", affinity=affinity, meaning=_PIPES)  # fmt: skip
-    register("system.tfree_to_aic", "tile: tile", _unknown, kwargs="id split", affinity="vector", meaning=_PIPES)
-    register("system.tfree_to_aiv", "tile: tile", _unknown, kwargs="id split", affinity="cube", meaning=_PIPES)
+        register(
+            name,
+            "c2v_consumer_buf: scalar, v2c_consumer_buf: scalar",
+            _initialize_pipe(name),
+            kwargs="dir_mask id local_slot_num slot_num slot_size",
+            affinity=affinity,
+            meaning=_PIPES,
+        )
+    register(
+        "system.tfree_to_aic", "tile: tile", _unknown, kwargs="id split", affinity="vector", meaning=_PIPES
+    )
+    register(
+        "system.tfree_to_aiv", "tile: tile", _unknown, kwargs="id split", affinity="cube", meaning=_PIPES
+    )
 
 
-# --- tasks and topology -------------------------------------------------------------------------------------------
+# --- tasks and topology ---------------------------------------------------------------------------
 
 
 def _declare_tasks() -> None:
@@ -192,7 +229,7 @@ def _task_is_valid(args: Args, kwargs: Kwargs) -> Type:
     return scalar_type(dt.BOOL)
 
 
-# --- prefetch -----------------------------------------------------------------------------------------------------
+# --- prefetch -------------------------------------------------------------------------------------
 
 
 def _make_context(args: Args, kwargs: Kwargs) -> Type:
@@ -240,7 +277,7 @@ def _declare_prefetch() -> None:
         register(f"prefetch.{leaf}", signature, deduce, affinity="vector", meaning=Query(f"prefetch_{leaf}"))
 
 
-# --- self-test operators ------------------------------------------------------------------------------------------
+# --- self-test operators --------------------------------------------------------------------------
 
 
 def _first_type(args: Args, kwargs: Kwargs) -> Type:

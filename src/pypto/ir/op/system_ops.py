@@ -40,12 +40,19 @@ def _event(event_id: Any, kwargs: dict[str, Any]) -> list[Expr]:
         raise TypeError(f"event_id must be an int or an INDEX scalar, got {type(event_id).__name__}")
     kind = event_id.type
     if not isinstance(kind, ScalarType) or kind.dtype is not DataType.INDEX:
-        raise ValueError(f"event_id must be ScalarType(INDEX), got {getattr(kind, 'dtype', type(kind).__name__)}")
+        raise ValueError(
+            f"event_id must be ScalarType(INDEX), got {getattr(kind, 'dtype', type(kind).__name__)}"
+        )
     return [event_id]
 
 
 def sync_set(
-    event_id: Any, span: Span | None = None, *, pipe: Any, ffts_mode: int | None = None, core_type: str | None = None
+    event_id: Any,
+    span: Span | None = None,
+    *,
+    pipe: Any,
+    ffts_mode: int | None = None,
+    core_type: str | None = None,
 ) -> Call:
     """Raise an event for another core."""
     kwargs: dict[str, Any] = {"pipe": pipe}
@@ -105,7 +112,9 @@ def syncall(
     if gm_workspace is None:
         raise ValueError("syncall with mode='soft' requires gm_workspace")
     if used_cores is None:
-        raise ValueError("syncall with mode='soft' requires an explicit used_cores (0: all participants of the launch)")
+        raise ValueError(
+            "syncall with mode='soft' requires an explicit used_cores (0: all participants of the launch)"
+        )
     args = [gm_workspace, *_used_cores(used_cores, span)]
     return call("system.syncall", args, span, core_type=core_type, mode="soft")
 
@@ -165,12 +174,16 @@ def _release(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kwargs.items() if value is not None}
 
 
-def tfree_to_aic(tile: Expr, span: Span | None = None, *, split: int | None = None, id: int | None = None) -> Call:
+def tfree_to_aic(
+    tile: Expr, span: Span | None = None, *, split: int | None = None, id: int | None = None
+) -> Call:
     """Release a slot popped from the cube core."""
     return call("system.tfree_to_aic", [tile], at(span), **_release({"split": split, "id": id}))
 
 
-def tfree_to_aiv(tile: Expr, span: Span | None = None, *, split: int | None = None, id: int | None = None) -> Call:
+def tfree_to_aiv(
+    tile: Expr, span: Span | None = None, *, split: int | None = None, id: int | None = None
+) -> Call:
     """Release a slot popped from the vector lanes."""
     return call("system.tfree_to_aiv", [tile], at(span), **_release({"split": split, "id": id}))
 

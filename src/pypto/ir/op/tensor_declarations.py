@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pypto.ir.enums import ArgEffect, WriteChannel
 from pypto.ir.expr import ConstInt
+from pypto.ir.meaning import Cast, Contraction, Elementwise, Meaning, Move, Opaque, Partial, Query, Reduce
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op import tensor_rules as rules
 from pypto.ir.op import tensor_view_rules as views
 from pypto.ir.op.extents import show, show_all
 from pypto.ir.op.results import fresh_tensor, int_elements, scalar_dtype, tensor_of
 from pypto.ir.op_registry import INHERIT, Args, Deduce, EffectWhen, Kwargs, MemorySpec, register
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Meaning, Move, Opaque, Partial, Query, Reduce
 from pypto.ir.types import ArrayType, PtrType, ScalarType, Type, scalar_type
 
 _INHERITS = MemorySpec((), INHERIT)
@@ -18,7 +18,7 @@ _ATOMIC_WRITE = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrit
 _OTHER = "it has no CPU kernel yet"
 
 
-# --- elementwise --------------------------------------------------------------------------------------------------
+# --- elementwise ----------------------------------------------------------------------------------
 
 _LHS_RHS, _LHS_ANY = "lhs: tensor, rhs: tensor", "lhs: tensor, rhs: tensor|scalar"
 _LHS_SCALAR = "lhs: tensor, rhs: scalar"
@@ -30,7 +30,8 @@ _SCALAR = {"adds": "a + b", "muls": "a * b", "divs": "div(a, b)", "fmods": "fmod
 _PARTIAL = {"part_add": "a + b", "part_mul": "a * b", "part_max": "max(a, b)", "part_min": "min(a, b)"}
 _BITWISE = {"and": "a & b", "or": "a | b", "xor": "a ^ b", "shl": "shl(a, b)", "shr": "shr(a, b)"}
 _VECTOR = {
-    "add": "a + b", "sub": "a - b", "mul": "a * b", "div": "div(a, b)", "max": "max(a, b)", "min": "min(a, b)",
+    "add": "a + b", "sub": "a - b", "mul": "a * b", "div": "div(a, b)", "max": "max(a, b)", "min": "min(a, "
+    "b)",
     "expdif": "exp(a - b)",
 }  # fmt: skip
 
@@ -44,13 +45,19 @@ def _declare_elementwise() -> None:
         rule = rules.binary(f"tensor.{leaf}", carries=False)
         register(f"tensor.{leaf}", "src0: tensor, src1: tensor", rule, meaning=Partial(formula))
     register(
-        "tensor.div", _LHS_RHS, rules.div("tensor.div"), kwargs="high_precision", meaning=Elementwise("div(a, b)")
+        "tensor.div",
+        _LHS_RHS,
+        rules.div("tensor.div"),
+        kwargs="high_precision",
+        meaning=Elementwise("div(a, b)"),
     )
     register(
         "tensor.cmp", _LHS_ANY, _compare, kwargs="cmp_type", meaning=Elementwise("compare(a, b, cmp_type)")
     )
     for leaf, formula in _SCALAR.items():
-        register(f"tensor.{leaf}", _LHS_SCALAR, rules.tensor_scalar(f"tensor.{leaf}"), meaning=Elementwise(formula))
+        register(
+            f"tensor.{leaf}", _LHS_SCALAR, rules.tensor_scalar(f"tensor.{leaf}"), meaning=Elementwise(formula)
+        )
     rule = rules.tensor_scalar("tensor.subs", allowed=dt.SUBTRACTABLE, keeps_dtype=True)
     register("tensor.subs", _LHS_SCALAR, rule, meaning=Elementwise("a - b"))
     for leaf, formula in _BITWISE.items():
@@ -59,8 +66,12 @@ def _declare_elementwise() -> None:
         register(f"tensor.{leaf}", _LHS_RHS, rule, meaning=Elementwise(formula))
         rule = rules.bitwise_scalar(f"tensor.{leaf}s", shift=shift, carries=carries)
         register(f"tensor.{leaf}s", _LHS_SCALAR, rule, meaning=Elementwise(formula))
-    register("tensor.expands", "target: plain, scalar: scalar", rules.expands("tensor.expands"),
-             meaning=Elementwise("b"))  # fmt: skip
+    register(
+        "tensor.expands",
+        "target: plain, scalar: scalar",
+        rules.expands("tensor.expands"),
+        meaning=Elementwise("b"),
+    )
 
 
 _compare_types = rules.binary("tensor.cmp", carries=False)
@@ -71,20 +82,28 @@ def _compare(args: Args, kwargs: Kwargs) -> Type:
     return _compare_types(args, kwargs)
 
 
-# --- unary --------------------------------------------------------------------------------------------------------
+# --- unary ----------------------------------------------------------------------------------------
 
 _FP32_HINT = "; convert with pl.cast(<value>, pl.FP32)"
 
 
 def _declare_unary() -> None:
     for leaf, formula in (("neg", "-a"), ("abs", "abs(a)")):
-        register(f"tensor.{leaf}", "input: tensor", rules.unary(f"tensor.{leaf}"), meaning=Elementwise(formula))
+        register(
+            f"tensor.{leaf}", "input: tensor", rules.unary(f"tensor.{leaf}"), meaning=Elementwise(formula)
+        )
     for leaf in ("exp", "sqrt"):
         rule = rules.unary(f"tensor.{leaf}", floats=True)
         register(f"tensor.{leaf}", "input: tensor", rule, meaning=Elementwise(f"{leaf}(a)"))
     for leaf in ("rsqrt", "recip"):
         rule = rules.unary(f"tensor.{leaf}", floats=True)
-        register(f"tensor.{leaf}", "input: tensor", rule, kwargs="high_precision", meaning=Elementwise(f"{leaf}(a)"))
+        register(
+            f"tensor.{leaf}",
+            "input: tensor",
+            rule,
+            kwargs="high_precision",
+            meaning=Elementwise(f"{leaf}(a)"),
+        )
     rule = rules.unary("tensor.log", allowed=(dt.FP16, dt.FP32))
     register("tensor.log", "input: tensor", rule, kwargs="high_precision", meaning=Elementwise("log(a)"))
     for leaf in ("sin", "cos"):
@@ -92,10 +111,16 @@ def _declare_unary() -> None:
         register(f"tensor.{leaf}", "input: tensor", rule, meaning=Elementwise(f"{leaf}(a)"))
     rule = rules.unary("tensor.not", allowed=(dt.INT16, dt.UINT16))
     register("tensor.not", "input: tensor", rule, meaning=Elementwise("~a"))
-    register("tensor.cast", "input: tensor", rules.cast("tensor.cast"), kwargs="target_type mode:int", meaning=Cast())
+    register(
+        "tensor.cast",
+        "input: tensor",
+        rules.cast("tensor.cast"),
+        kwargs="target_type mode:int",
+        meaning=Cast(),
+    )
 
 
-# --- along an axis ------------------------------------------------------------------------------------------------
+# --- along an axis --------------------------------------------------------------------------------
 
 
 def _declare_axis_families() -> None:
@@ -118,12 +143,21 @@ def _declare_axis_families() -> None:
             register(name, f"tensor: plain, {vector}: plain", rule, meaning=Elementwise(formula))
         name = f"tensor.{side}_expand"
         first = "target" if side == "row" else "tensor"
-        register(name, f"{first}: plain, {vector}: plain", rules.vector_expand(name, axis), meaning=Elementwise("b"))
-    register("tensor.expand_clone", "src: plain, target: plain", rules.expand_clone("tensor.expand_clone"),
-             meaning=Elementwise("a"))  # fmt: skip
+        register(
+            name,
+            f"{first}: plain, {vector}: plain",
+            rules.vector_expand(name, axis),
+            meaning=Elementwise("b"),
+        )
+    register(
+        "tensor.expand_clone",
+        "src: plain, target: plain",
+        rules.expand_clone("tensor.expand_clone"),
+        meaning=Elementwise("a"),
+    )
 
 
-# --- creation, elements, views ------------------------------------------------------------------------------------
+# --- creation, elements, views --------------------------------------------------------------------
 
 
 def _plain(deduce: Deduce, name: str, signature: str, meaning: Meaning, kwargs: str = "") -> None:
@@ -163,7 +197,9 @@ def _alloc(args: Args, kwargs: Kwargs) -> Type:
     return PtrType.get()
 
 
-_WORDS = ", ".join(f"{name}: scalar" for name in ("key0", "key1", "counter0", "counter1", "counter2", "counter3"))
+_WORDS = ", ".join(
+    f"{name}: scalar" for name in ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
+)
 
 
 def _declare_creation_and_views() -> None:
@@ -174,47 +210,101 @@ def _declare_creation_and_views() -> None:
     _plain(views.create_l1, "create_l1", "shape: tuple", Move("create"), "dtype transpose")
     _plain(_read, "read", "tensor: tensor, indices: tuple", Move("read"))
     _plain(views.dim, "dim", "tensor: plain, axis: scalar", Query("dim"))
-    _plain(views.transpose, "transpose", "tensor: plain, axis1: scalar, axis2: scalar, valid_shape?: tuple",
-           Move("transpose"))  # fmt: skip
+    _plain(
+        views.transpose,
+        "transpose",
+        "tensor: plain, axis1: scalar, axis2: scalar, valid_shape?: tuple",
+        Move("transpose"),
+    )
     _plain(views.concat, "concat", "src0: plain, src1: plain", Move("concat"))
     _plain(views.fillpad, "fillpad", "tensor: plain", Move("fillpad"), "pad_value")
-    _plain(views.fillpad_expand, "fillpad_expand", "tensor: plain, shape: tuple", Move("fillpad_expand"), "pad_value")
-    _plain(views.aiv_shard, "aiv_shard", "x: tensor", Opaque("lanes of a split region are not separate cores"), "split")
-    _plain(views.aic_gather, "aic_gather", "x: tensor", Opaque("lanes of a split region are not separate cores"),
-           "split")  # fmt: skip
+    _plain(
+        views.fillpad_expand,
+        "fillpad_expand",
+        "tensor: plain, shape: tuple",
+        Move("fillpad_expand"),
+        "pad_value",
+    )
+    _plain(
+        views.aiv_shard,
+        "aiv_shard",
+        "x: tensor",
+        Opaque("lanes of a split region are not separate cores"),
+        "split",
+    )
+    _plain(
+        views.aic_gather,
+        "aic_gather",
+        "x: tensor",
+        Opaque("lanes of a split region are not separate cores"),
+        "split",
+    )
     for query in ("get_block_idx", "get_block_num", "get_subblock_idx"):
         register(f"tensor.{query}", "", _index_scalar, meaning=Query(query), metadata_only=True)
-    register("tensor.alloc", "memory_space: scalar, size: scalar", _alloc, meaning=Opaque("it only declares a buffer"))
     register(
-        "tensor.write", "tensor: tensor, indices: tuple, value: scalar", _write,
-        effects={0: ArgEffect.Write}, channel=WriteChannel.Scalar, meaning=Move("write"),
-    )  # fmt: skip
+        "tensor.alloc",
+        "memory_space: scalar, size: scalar",
+        _alloc,
+        meaning=Opaque("it only declares a buffer"),
+    )
     register(
-        "tensor.assemble", "target: tensor, source: tensor, offset: tuple", views.assemble, kwargs="atomic",
-        effects={0: _ATOMIC_WRITE}, channel=WriteChannel.Dma, reuses=0, meaning=Move("assemble"),
-    )  # fmt: skip
+        "tensor.write",
+        "tensor: tensor, indices: tuple, value: scalar",
+        _write,
+        effects={0: ArgEffect.Write},
+        channel=WriteChannel.Scalar,
+        meaning=Move("write"),
+    )
+    register(
+        "tensor.assemble",
+        "target: tensor, source: tensor, offset: tuple",
+        views.assemble,
+        kwargs="atomic",
+        effects={0: _ATOMIC_WRITE},
+        channel=WriteChannel.Dma,
+        reuses=0,
+        meaning=Move("assemble"),
+    )
     _declare_zero_copy()
 
 
 def _declare_zero_copy() -> None:
     """Views that share the buffer of argument 0."""
     for leaf, signature, deduce, kwargs in (
-        ("slice", "tensor: tensor, shape: tuple, offset: tuple, valid_shape?: tuple, drop_dims?: tuple", views.slice_,
-         "clamp pad_value"),
+        (
+            "slice",
+            "tensor: tensor, shape: tuple, offset: tuple, valid_shape?: tuple, drop_dims?: tuple",
+            views.slice_,
+            "clamp pad_value",
+        ),
         ("reshape", "tensor: plain, shape: tuple, valid_shape?: tuple", views.reshape, ""),
         ("view", "tensor: tensor, shape?: tuple, valid_shape?: tuple", views.view, "layout"),
         ("reinterpret_view", "data: tensor, shape?: tuple", views.reinterpret_view, "dtype"),
-    ):  # fmt: skip
-        register(f"tensor.{leaf}", signature, deduce, kwargs=kwargs, memory=_INHERITS, views=True,
-                 metadata_only=leaf != "slice", meaning=Move(leaf))  # fmt: skip
+    ):
+        register(
+            f"tensor.{leaf}",
+            signature,
+            deduce,
+            kwargs=kwargs,
+            memory=_INHERITS,
+            views=True,
+            metadata_only=leaf != "slice",
+            meaning=Move(leaf),
+        )
     register(
-        "tensor.set_validshape", "tensor: plain, valid_rows: scalar, valid_cols: scalar", views.set_validshape,
-        memory=_INHERITS, views=True, reuses=0, writes_nothing=True, metadata_only=True,
+        "tensor.set_validshape",
+        "tensor: plain, valid_rows: scalar, valid_cols: scalar",
+        views.set_validshape,
+        memory=_INHERITS,
+        views=True,
+        reuses=0,
+        writes_nothing=True,
+        metadata_only=True,
         meaning=Move("set_validshape"),
-    )  # fmt: skip
+    )
 
 
-# --- products, sorting, gather, scatter ---------------------------------------------------------------------------
+# --- products, sorting, gather, scatter -----------------------------------------------------------
 
 
 def _gather_row(args: Args, kwargs: Kwargs) -> Type:
@@ -236,39 +326,89 @@ def _scatter_update(args: Args, kwargs: Kwargs) -> Type:
 
 
 def _declare_products_and_permutations() -> None:
-    _plain(rules.matmul("tensor.matmul"), "matmul", "lhs: plain, rhs: plain", Contraction(accumulate=False),
-           "a_trans b_trans c_matrix_nz out_dtype")  # fmt: skip
-    _plain(rules.matmul_acc("tensor.matmul_acc"), "matmul_acc",
-           "acc: plain, lhs: plain, rhs: plain, init_cond?: scalar", Contraction(accumulate=True),
-           "a_trans b_trans")  # fmt: skip
+    _plain(
+        rules.matmul("tensor.matmul"),
+        "matmul",
+        "lhs: plain, rhs: plain",
+        Contraction(accumulate=False),
+        "a_trans b_trans c_matrix_nz out_dtype",
+    )
+    _plain(
+        rules.matmul_acc("tensor.matmul_acc"),
+        "matmul_acc",
+        "acc: plain, lhs: plain, rhs: plain, init_cond?: scalar",
+        Contraction(accumulate=True),
+        "a_trans b_trans",
+    )
     _plain(rules.sort32("tensor.sort32"), "sort32", "src: plain, idx: plain", Move("sort32"))
-    _plain(rules.merge_blocks("tensor.mrgsort_format1"), "mrgsort_format1", "src: plain, block_len: scalar",
-           Move("mrgsort_blocks"))  # fmt: skip
-    _plain(rules.merge_lists("tensor.mrgsort_format2"), "mrgsort_format2",
-           "src0: plain, src1: plain, src2?: plain, src3?: plain", Move("mrgsort_lists"), "exhausted")  # fmt: skip
+    _plain(
+        rules.merge_blocks("tensor.mrgsort_format1"),
+        "mrgsort_format1",
+        "src: plain, block_len: scalar",
+        Move("mrgsort_blocks"),
+    )
+    _plain(
+        rules.merge_lists("tensor.mrgsort_format2"),
+        "mrgsort_format2",
+        "src0: plain, src1: plain, src2?: plain, src3?: plain",
+        Move("mrgsort_lists"),
+        "exhausted",
+    )
     _plain(rules.gather("tensor.gather"), "gather", "input: plain, index: plain", Move("gather"), "dim")
-    _plain(rules.gather_mask("tensor.gather_mask"), "gather_mask", "input: plain", Move("gather_mask"),
-           "mask_pattern output_dtype")  # fmt: skip
-    _plain(rules.gather_compare("tensor.gather_compare"), "gather_compare", "input: plain, kvalue: scalar",
-           Move("gather_compare"), "cmp_mode count_dtype offset out_cols")  # fmt: skip
-    _plain(_gather_row, "gather_row",
-           "acc: plain, src: plain, dst_offset: tuple, src_offset: tuple, shapes: tuple, valid_shape?: tuple",
-           Move("gather_row"), "transpose")  # fmt: skip
-    _plain(rules.scatter("tensor.scatter"), "scatter", "input: plain, index: plain, src: plain", Move("scatter"), "dim")
+    _plain(
+        rules.gather_mask("tensor.gather_mask"),
+        "gather_mask",
+        "input: plain",
+        Move("gather_mask"),
+        "mask_pattern output_dtype",
+    )
+    _plain(
+        rules.gather_compare("tensor.gather_compare"),
+        "gather_compare",
+        "input: plain, kvalue: scalar",
+        Move("gather_compare"),
+        "cmp_mode count_dtype offset out_cols",
+    )
+    _plain(
+        _gather_row,
+        "gather_row",
+        "acc: plain, src: plain, dst_offset: tuple, src_offset: tuple, shapes: tuple, valid_shape?: tuple",
+        Move("gather_row"),
+        "transpose",
+    )
+    _plain(
+        rules.scatter("tensor.scatter"),
+        "scatter",
+        "input: plain, index: plain, src: plain",
+        Move("scatter"),
+        "dim",
+    )
     _plain(_scatter_mask, "scatter_mask", "input: plain, dst: plain", Move("scatter_mask"), "mask_pattern")
-    _plain(_scatter_update, "scatter_update", "input: plain, index: plain, src: plain", Move("scatter_update"), "dim")
-    _plain(rules.paged_gather("tensor.paged_gather"), "paged_gather",
-           "src: plain, indices: plain, block_table: plain", Opaque(_OTHER),
-           "block_size col_off is_b_matrix is_trans max_indices size space")  # fmt: skip
+    _plain(
+        _scatter_update,
+        "scatter_update",
+        "input: plain, index: plain, src: plain",
+        Move("scatter_update"),
+        "dim",
+    )
+    _plain(
+        rules.paged_gather("tensor.paged_gather"),
+        "paged_gather",
+        "src: plain, indices: plain, block_table: plain",
+        Opaque(_OTHER),
+        "block_size col_off is_b_matrix is_trans max_indices size space",
+    )
 
 
-# --- arrays -------------------------------------------------------------------------------------------------------
+# --- arrays ---------------------------------------------------------------------------------------
 
 
 def _array_create(args: Args, kwargs: Kwargs) -> Type:
     extent = args[0]
     if not isinstance(extent, ConstInt):
-        raise ValueError(f"The operator array.create: extent must be a compile-time ConstInt, got {show(extent)}")
+        raise ValueError(
+            f"The operator array.create: extent must be a compile-time ConstInt, got {show(extent)}"
+        )
     if "dtype" not in kwargs:
         raise ValueError("The operator array.create requires a 'dtype' kwarg")
     return ArrayType(kwargs["dtype"], extent)
@@ -302,9 +442,12 @@ def _declare_arrays() -> None:
     register("array.create", "extent: scalar", _array_create, kwargs="dtype", meaning=Move("array_create"))
     register("array.get_element", "array: array, index: scalar", _array_get, meaning=Move("array_get"))
     register(
-        "array.update_element", "array: array, index: scalar, value: scalar", _array_update,
-        effects={0: ArgEffect.ReadWrite}, meaning=Move("array_update"),
-    )  # fmt: skip
+        "array.update_element",
+        "array: array, index: scalar, value: scalar",
+        _array_update,
+        effects={0: ArgEffect.ReadWrite},
+        meaning=Move("array_update"),
+    )
 
 
 _declare_elementwise()

@@ -1,7 +1,7 @@
 """Builders of ``tensor.*`` calls: ``pypto.ir.op.tensor``.
 
-Every builder takes expressions (or Python numbers where a constant is meant) and returns a Call with deduced type.
-``span`` defaults to the place that the parser pinned, else to the caller's line.
+Every builder takes expressions (or Python numbers where a constant is meant) and returns a Call with
+deduced type. ``span`` defaults to the place that the parser pinned, else to the caller's line.
 """
 
 from __future__ import annotations
@@ -15,14 +15,24 @@ from pypto.core.span import Span
 from pypto.ir.enums import MemorySpace, PadValue, TensorLayout
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
 from pypto.ir.op.attributes import resolve_compare_mode, resolve_pad_value, static_int
-from pypto.ir.op.build import at, call, constant, expr, extents, scalar_for, simple, typed_constant, with_scalar
+from pypto.ir.op.build import (
+    at,
+    call,
+    constant,
+    expr,
+    extents,
+    scalar_for,
+    simple,
+    typed_constant,
+    with_scalar,
+)
 from pypto.ir.types import ScalarType, TensorType
 from pypto.ir.utils import caller_warning_stacklevel, resolve_cast_mode
 
 _INT32 = DataType.INT32
 
 
-# --- creation -----------------------------------------------------------------------------------------------------
+# --- creation -------------------------------------------------------------------------------------
 
 
 def create(
@@ -71,7 +81,9 @@ def fill_constant(value: Any, dtype: DataType, span: Span) -> Expr:
     return ConstInt(value, dtype, span) if isinstance(value, int) else ConstFloat(value, dtype, span)
 
 
-def ci(start: Any, shape: Any, dtype: DataType = _INT32, descending: bool = False, span: Span | None = None) -> Call:
+def ci(
+    start: Any, shape: Any, dtype: DataType = _INT32, descending: bool = False, span: Span | None = None
+) -> Call:
     """``start, start + 1, ...`` (or descending) along the last axis."""
     span = at(span)
     args = [retyped(start, dtype, span), extents(shape, span)]
@@ -103,7 +115,13 @@ def random(
     """Counter-based random words."""
     span = at(span)
     words = [retyped(word, _INT32, span) for word in (key0, key1, counter0, counter1, counter2, counter3)]
-    return call("tensor.random", [*words, extents(shape, span)], span, dtype=dtype, rounds=static_int(rounds, "rounds"))
+    return call(
+        "tensor.random",
+        [*words, extents(shape, span)],
+        span,
+        dtype=dtype,
+        rounds=static_int(rounds, "rounds"),
+    )
 
 
 def create_l1(shape: Any, dtype: DataType, transpose: bool = False, span: Span | None = None) -> Call:
@@ -112,7 +130,7 @@ def create_l1(shape: Any, dtype: DataType, transpose: bool = False, span: Span |
     return call("tensor.create_l1", [extents(shape, span)], span, dtype=dtype, transpose=transpose)
 
 
-# --- elements and extents -----------------------------------------------------------------------------------------
+# --- elements and extents -------------------------------------------------------------------------
 
 
 def index_tuple(indices: Any, span: Span) -> MakeTuple:
@@ -140,12 +158,14 @@ def dim(tensor: Expr, axis: Any, span: Span | None = None) -> Call:
     return call("tensor.dim", [tensor, constant(axis, span)], span)
 
 
-# --- views and shape changes --------------------------------------------------------------------------------------
+# --- views and shape changes ----------------------------------------------------------------------
 
 
 def optional_tail(valid_shape: Any, drop_dims: Any, span: Span) -> list[Expr]:
     """The optional operands of a slice: valid shape, then dropped axes."""
-    drops = None if drop_dims is None or (isinstance(drop_dims, (list, tuple)) and not drop_dims) else drop_dims
+    drops = (
+        None if drop_dims is None or (isinstance(drop_dims, (list, tuple)) and not drop_dims) else drop_dims
+    )
     if isinstance(drops, MakeTuple) and not drops.elements_:
         drops = None
     if drops is None:
@@ -178,7 +198,9 @@ def slice(
 
 def _is_full(tensor: Expr) -> bool:
     kind = tensor.type
-    return not (isinstance(kind, TensorType) and kind.tensor_view is not None and kind.tensor_view.valid_shape_)
+    return not (
+        isinstance(kind, TensorType) and kind.tensor_view is not None and kind.tensor_view.valid_shape_
+    )
 
 
 def warn_pad_without_effect(op: str) -> None:
@@ -206,7 +228,9 @@ def axis_constant(axis: Any, name: str, span: Span) -> ConstInt:
     return ConstInt(axis, DataType.INDEX, span)
 
 
-def transpose(tensor: Expr, axis1: Any, axis2: Any, valid_shape: Any = None, span: Span | None = None) -> Call:
+def transpose(
+    tensor: Expr, axis1: Any, axis2: Any, valid_shape: Any = None, span: Span | None = None
+) -> Call:
     """Two axes exchanged."""
     span = at(span)
     args: list[Expr] = [tensor, axis_constant(axis1, "axis1", span), axis_constant(axis2, "axis2", span)]
@@ -256,10 +280,14 @@ def fillpad(tensor: Expr, pad_value: Any = PadValue.zero, span: Span | None = No
     return call("tensor.fillpad", [tensor], span, pad_value=resolve_pad_value(pad_value))
 
 
-def fillpad_expand(tensor: Expr, shape: Any, pad_value: Any = PadValue.zero, span: Span | None = None) -> Call:
+def fillpad_expand(
+    tensor: Expr, shape: Any, pad_value: Any = PadValue.zero, span: Span | None = None
+) -> Call:
     """The tensor at the origin of a larger, padded one."""
     span = at(span)
-    return call("tensor.fillpad_expand", [tensor, extents(shape, span)], span, pad_value=resolve_pad_value(pad_value))
+    return call(
+        "tensor.fillpad_expand", [tensor, extents(shape, span)], span, pad_value=resolve_pad_value(pad_value)
+    )
 
 
 def assemble(target: Expr, source: Expr, offset: Any, span: Span | None = None, *, atomic: int = 0) -> Call:
@@ -273,7 +301,7 @@ concat = simple("tensor.concat")
 expand_clone = simple("tensor.expand_clone")
 expands = with_scalar("tensor.expands")
 
-# --- elementwise --------------------------------------------------------------------------------------------------
+# --- elementwise ----------------------------------------------------------------------------------
 
 _tensor_tensor = {leaf: simple(f"tensor.{leaf}") for leaf in ("add", "sub", "mul", "fmod")}
 _maximum, _minimum = simple("tensor.maximum"), simple("tensor.minimum")
@@ -337,7 +365,9 @@ def cmp(lhs: Expr, rhs: Any, cmp_type: Any = 0, span: Span | None = None) -> Cal
     return call("tensor.cmp", [lhs, other], span, cmp_type=static_int(cmp_type, "cmp_type"))
 
 
-adds, subs, muls, divs, fmods = (with_scalar(f"tensor.{leaf}") for leaf in ("adds", "subs", "muls", "divs", "fmods"))
+adds, subs, muls, divs, fmods = (
+    with_scalar(f"tensor.{leaf}") for leaf in ("adds", "subs", "muls", "divs", "fmods")
+)
 part_add, part_mul = simple("tensor.part_add"), simple("tensor.part_mul")
 part_max, part_min = simple("tensor.part_max"), simple("tensor.part_min")
 and_, or_, xor = simple("tensor.and"), simple("tensor.or"), simple("tensor.xor")
@@ -345,7 +375,7 @@ shl, shr, not_ = simple("tensor.shl"), simple("tensor.shr"), simple("tensor.not"
 ands, ors, xors = with_scalar("tensor.ands"), with_scalar("tensor.ors"), with_scalar("tensor.xors")
 shls, shrs = with_scalar("tensor.shls"), with_scalar("tensor.shrs")
 
-# --- unary --------------------------------------------------------------------------------------------------------
+# --- unary ----------------------------------------------------------------------------------------
 
 neg, abs, exp, sqrt = simple("tensor.neg"), simple("tensor.abs"), simple("tensor.exp"), simple("tensor.sqrt")
 sin, cos = simple("tensor.sin"), simple("tensor.cos")
@@ -380,7 +410,7 @@ def dtype_of(value: Any) -> Any:
     return dtype_from_code(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# --- along an axis ------------------------------------------------------------------------------------------------
+# --- along an axis --------------------------------------------------------------------------------
 
 
 def _reduction(leaf: str) -> Any:
@@ -413,7 +443,7 @@ col_expand_mul, col_expand_div, col_expand_max, col_expand_min, col_expand_expdi
     simple(f"tensor.col_expand_{suffix}") for suffix in ("mul", "div", "max", "min", "expdif")
 )
 
-# --- matrix products ----------------------------------------------------------------------------------------------
+# --- matrix products ------------------------------------------------------------------------------
 
 
 def matmul(
@@ -458,7 +488,7 @@ def condition(value: Any, span: Span) -> Expr:
     return ConstBool(value, span) if isinstance(value, bool) else value
 
 
-# --- sorting ------------------------------------------------------------------------------------------------------
+# --- sorting --------------------------------------------------------------------------------------
 
 sort32 = simple("tensor.sort32")
 
@@ -502,7 +532,7 @@ def mrgsort(
     return mrgsort_format2(src0, src1, src2, src3, exhausted, span)
 
 
-# --- gather and scatter -------------------------------------------------------------------------------------------
+# --- gather and scatter ---------------------------------------------------------------------------
 
 
 def gather(
@@ -519,13 +549,15 @@ def gather(
     offset: Any = None,
     count_dtype: DataType | None = None,
 ) -> Call:
-    """By index (``dim``, ``index``), by column pattern (``mask_pattern``), or by comparison (``kvalue``, ...)."""
+    """By index (``dim``, ``index``), by column pattern (``mask_pattern``), or by comparison (``kvalue``,
+    ...)."""
     span = at(span)
     by_index = dim is not None or index is not None
     by_compare = kvalue is not None or cmp_mode is not None or out_cols is not None
     if by_index + (mask_pattern is not None) + by_compare != 1:
         raise ValueError(
-            "gather: exactly one form is needed; (dim, index), mask_pattern and (kvalue, cmp_mode, out_cols) are "
+            "gather: exactly one form is needed; (dim, index), mask_pattern and (kvalue, cmp_mode, "
+            "out_cols) are "
             "mutually exclusive"
         )
     if output_dtype is not None and mask_pattern is None:
@@ -537,8 +569,15 @@ def gather(
     if by_compare:
         if kvalue is None or cmp_mode is None or out_cols is None:
             raise ValueError("gather: the compare form needs kvalue, cmp_mode and out_cols")
-        return gather_compare(input, kvalue, span, cmp_mode=cmp_mode, offset=offset or 0, out_cols=out_cols,
-                              count_dtype=count_dtype)  # fmt: skip
+        return gather_compare(
+            input,
+            kvalue,
+            span,
+            cmp_mode=cmp_mode,
+            offset=offset or 0,
+            out_cols=out_cols,
+            count_dtype=count_dtype,
+        )
     if dim is None or index is None:
         raise ValueError("gather: the index form needs both dim and index")
     return call("tensor.gather", [input, index], span, dim=static_int(dim, "dim"))
@@ -613,10 +652,14 @@ def paged_gather(
     """Rows of a paged pool by logical index."""
     numbers = {"block_size": block_size, "size": size, "max_indices": max_indices, "col_off": col_off}
     return call(
-        "tensor.paged_gather", [src, indices, block_table], at(span),
+        "tensor.paged_gather",
+        [src, indices, block_table],
+        at(span),
         **{key: static_int(value, key) for key, value in numbers.items()},
-        space=space, is_trans=is_trans, is_b_matrix=is_b_matrix,
-    )  # fmt: skip
+        space=space,
+        is_trans=is_trans,
+        is_b_matrix=is_b_matrix,
+    )
 
 
 def scatter(
@@ -634,7 +677,9 @@ def scatter(
     by_index = dim is not None or index is not None or src is not None
     by_mask = mask_pattern is not None or dst is not None
     if by_index == by_mask:
-        raise ValueError("scatter: (dim, index, src) and (mask_pattern, dst) are mutually exclusive, and one is needed")
+        raise ValueError(
+            "scatter: (dim, index, src) and (mask_pattern, dst) are mutually exclusive, and one is needed"
+        )
     if by_mask:
         if mask_pattern is None or dst is None:
             raise ValueError("scatter: the mask form needs both mask_pattern and dst")
@@ -646,11 +691,14 @@ def scatter(
 
 def scatter_mask(input: Expr, dst: Expr, mask_pattern: Any, span: Span | None = None) -> Call:
     """Spread the columns of ``input`` over the columns of ``dst`` that a pattern selects."""
-    return call("tensor.scatter_mask", [input, dst], at(span), mask_pattern=static_int(mask_pattern, "mask_pattern"))
+    return call(
+        "tensor.scatter_mask", [input, dst], at(span), mask_pattern=static_int(mask_pattern, "mask_pattern")
+    )
 
 
 def scatter_update(input: Expr, *args: Any, span: Span | None = None, **kwargs: Any) -> Call:
-    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=, src=)``."""
+    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=,
+    src=)``."""
     dim, index, src = update_operands(args, kwargs)
     return call("tensor.scatter_update", [input, index, src], at(span), dim=static_int(dim, "dim"))
 
@@ -672,7 +720,7 @@ def update_operands(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, A
     )
 
 
-# --- miscellaneous ------------------------------------------------------------------------------------------------
+# --- miscellaneous --------------------------------------------------------------------------------
 
 get_block_idx, get_block_num = simple("tensor.get_block_idx"), simple("tensor.get_block_num")
 get_subblock_idx = simple("tensor.get_subblock_idx")

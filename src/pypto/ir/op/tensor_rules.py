@@ -1,10 +1,13 @@
 """Type inference of tensor operators that compute: one rule per family.
 
-A rule factory takes the operator's name (for messages) and what distinguishes the members of the family, and returns
-the inference function. Operators that only look at data differently are in ``tensor_view_rules``.
+A rule factory takes the operator's name (for messages) and what distinguishes the members of the family,
+and returns the inference function. Operators that only look at data differently are in
+``tensor_view_rules``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pypto.core.dtype import DataType
 from pypto.ir.expr import ConstInt, Expr
@@ -29,7 +32,7 @@ from pypto.ir.types import ScalarType, TensorType, TupleType, Type, scalar_type
 DtypeRule = dt.DtypeSet | None
 
 
-# --- elementwise --------------------------------------------------------------------------------------------------
+# --- elementwise ----------------------------------------------------------------------------------
 
 
 def _equal_regions(lhs: TensorType, rhs: TensorType, op: str) -> bool:
@@ -78,7 +81,9 @@ def div(op: str) -> Deduce:
         result = plain(args, kwargs)
         assert isinstance(result, TensorType)
         if kwargs.get("high_precision") and result.dtype not in (dt.FP16, dt.FP32):
-            raise ValueError(f"The operator {op} supports high_precision only for FP16 or FP32, got {result.dtype}")
+            raise ValueError(
+                f"The operator {op} supports high_precision only for FP16 or FP32, got {result.dtype}"
+            )
         return result
 
     return deduce
@@ -107,7 +112,8 @@ def bitwise(op: str, *, keeps_lhs: bool = False, carries: bool = True) -> Deduce
                 raise ValueError(f"The operator {op} requires an integer {which} dtype, got {operand.dtype}")
         if not all_same(lhs.shape_, rhs.shape_):
             raise ValueError(
-                f"The operator {op} requires equal shapes, got {show_all(lhs.shape_)} and {show_all(rhs.shape_)}"
+                f"The operator {op} requires equal shapes, got {show_all(lhs.shape_)} and "
+                f"{show_all(rhs.shape_)}"
             )
         dtype = lhs.dtype if keeps_lhs else dt.promote(lhs.dtype, rhs.dtype)
         if carries and _equal_regions(lhs, rhs, op):
@@ -180,7 +186,9 @@ def check_compare_code(op: str, kwargs: Kwargs) -> None:
     if "cmp_type" not in kwargs:
         raise ValueError(f"The operator {op} requires a 'cmp_type' kwarg")
     if not 0 <= kwargs["cmp_type"] <= 5:
-        raise ValueError(f"The operator {op} requires cmp_type 0 to 5 (eq ne lt le gt ge), got {kwargs['cmp_type']}")
+        raise ValueError(
+            f"The operator {op} requires cmp_type 0 to 5 (eq ne lt le gt ge), got {kwargs['cmp_type']}"
+        )
 
 
 def expands(op: str) -> Deduce:
@@ -188,12 +196,14 @@ def expands(op: str) -> Deduce:
 
     def deduce(args: Args, kwargs: Kwargs) -> Type:
         target = tensor_of(args[0])
-        return fresh_tensor(target.shape_, dt.promote(target.dtype, scalar_dtype(args[1], op, "second argument")))
+        return fresh_tensor(
+            target.shape_, dt.promote(target.dtype, scalar_dtype(args[1], op, "second argument"))
+        )
 
     return deduce
 
 
-# --- reductions and broadcasts along an axis ----------------------------------------------------------------------
+# --- reductions and broadcasts along an axis ------------------------------------------------------
 
 
 def reduction(op: str, axis: int, *, result: DataType | None = None, allowed: DtypeRule = None) -> Deduce:
@@ -223,19 +233,19 @@ def reduction(op: str, axis: int, *, result: DataType | None = None, allowed: Dt
     return deduce
 
 
-def require_data(op: str, valid: object) -> None:
+def require_data(op: str, valid: Sequence[Expr]) -> None:
     """ValueError if a valid extent is provably zero: there would be nothing to reduce."""
-    for axis, extent in enumerate(valid):  # type: ignore[call-overload]
+    for axis, extent in enumerate(valid):
         if is_zero(extent):
             raise ValueError(f"The operator {op}: input valid extent on axis {axis} is 0")
 
 
-def _without(extents: object, axis: int) -> list[Expr]:
-    return [extent for i, extent in enumerate(extents) if i != axis]  # type: ignore[call-overload]
+def _without(extents: Sequence[Expr], axis: int) -> list[Expr]:
+    return [extent for i, extent in enumerate(extents) if i != axis]
 
 
-def _with_one(extents: object, axis: int) -> list[Expr]:
-    return [ONE if i == axis else extent for i, extent in enumerate(extents)]  # type: ignore[call-overload]
+def _with_one(extents: Sequence[Expr], axis: int) -> list[Expr]:
+    return [ONE if i == axis else extent for i, extent in enumerate(extents)]
 
 
 def vector_expand(op: str, unit_axis: int, *, same_dtype: DtypeRule = None) -> Deduce:
@@ -257,12 +267,15 @@ def vector_expand(op: str, unit_axis: int, *, same_dtype: DtypeRule = None) -> D
             )
         if equal(matrix.shape_[other], vector.shape_[other]) is False:
             raise ValueError(
-                f"The operator {op} requires equal extents on axis {other}, got {show_all(matrix.shape_)} and "
+                f"The operator {op} requires equal extents on axis {other}, got {show_all(matrix.shape_)} "
+                "and "
                 f"{show_all(vector.shape_)}"
             )
         if same_dtype is not None:
             if matrix.dtype is not vector.dtype:
-                raise ValueError(f"The operator {op} requires the same dtype, got {matrix.dtype} and {vector.dtype}")
+                raise ValueError(
+                    f"The operator {op} requires the same dtype, got {matrix.dtype} and {vector.dtype}"
+                )
             dt.require(matrix.dtype, same_dtype, op)
         dtype = dt.promote(matrix.dtype, vector.dtype)
         if matrix.tensor_view is None and type(matrix) is TensorType:
@@ -279,11 +292,16 @@ def expand_clone(op: str) -> Deduce:
         source, target = tensor_of(args[0]), tensor_of(args[1])
         if len(source.shape_) != 3 or len(target.shape_) != 3:
             raise ValueError(f"The operator {op} requires rank-3 tensors")
-        stretched = [i for i, (s, t) in enumerate(zip(source.shape_, target.shape_, strict=True)) if not all_same([s], [t])]
+        stretched = [
+            i
+            for i, (s, t) in enumerate(zip(source.shape_, target.shape_, strict=True))
+            if not all_same([s], [t])
+        ]
         for axis in stretched:
             if not is_one(source.shape_[axis]):
                 raise ValueError(
-                    f"The operator {op} requires {show_all(source.shape_)} to broadcast to {show_all(target.shape_)}"
+                    f"The operator {op} requires {show_all(source.shape_)} to broadcast to "
+                    f"{show_all(target.shape_)}"
                 )
         if len(stretched) > 1:
             raise ValueError(f"The operator {op} stretches at most one axis, got {stretched}")
@@ -292,7 +310,7 @@ def expand_clone(op: str) -> Deduce:
     return deduce
 
 
-# --- matrix products ----------------------------------------------------------------------------------------------
+# --- matrix products ------------------------------------------------------------------------------
 
 
 def _trailing_swapped(shape: tuple[Expr, ...], flag: bool, op: str, name: str, side: str) -> tuple[Expr, ...]:
@@ -306,7 +324,8 @@ def _trailing_swapped(shape: tuple[Expr, ...], flag: bool, op: str, name: str, s
 def _check_inner(op: str, left: Expr, right: Expr) -> None:
     if equal(left, right) is False:
         raise ValueError(
-            f"The operator {op} requires matching inner dimensions, got lhs K={show(left)} and rhs K={show(right)}"
+            f"The operator {op} requires matching inner dimensions, got lhs K={show(left)} and rhs "
+            f"K={show(right)}"
         )
 
 
@@ -335,22 +354,31 @@ def matmul_acc(op: str) -> Deduce:
         acc, lhs, rhs = tensor_of(args[0]), tensor_of(args[1]), tensor_of(args[2])
         for name, operand in (("acc", acc), ("lhs", lhs), ("rhs", rhs)):
             if len(operand.shape_) < 2:
-                raise ValueError(f"The operator {op} requires {name} of rank >= 2, got {show_all(operand.shape_)}")
+                raise ValueError(
+                    f"The operator {op} requires {name} of rank >= 2, got {show_all(operand.shape_)}"
+                )
         if lhs.dtype is not rhs.dtype:
-            raise ValueError(f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}")
+            raise ValueError(
+                f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}"
+            )
         wanted = dt.accumulator(lhs.dtype)
         if acc.dtype is not wanted:
-            raise ValueError(f"The operator {op} requires accumulator dtype {wanted} for {lhs.dtype}, got {acc.dtype}")
+            raise ValueError(
+                f"The operator {op} requires accumulator dtype {wanted} for {lhs.dtype}, got {acc.dtype}"
+            )
         a = _trailing_swapped(lhs.shape_, bool(kwargs.get("a_trans")), op, "a_trans", "lhs")
         b = _trailing_swapped(rhs.shape_, bool(kwargs.get("b_trans")), op, "b_trans", "rhs")
         _check_inner(op, a[-1], b[-2])
         for name, have, want in (("M", acc.shape_[-2], a[-2]), ("N", acc.shape_[-1], b[-1])):
             if equal(have, want) is False:
-                raise ValueError(f"The operator {op} requires acc {name}={show(have)} to equal {name}={show(want)}")
+                raise ValueError(
+                    f"The operator {op} requires acc {name}={show(have)} to equal {name}={show(want)}"
+                )
         batch = broadcast_shapes(op, a[:-2], b[:-2])
         if not all_same(acc.shape_[:-2], batch):
             raise ValueError(
-                f"The operator {op}: acc batch dim {show_all(acc.shape_[:-2])} must equal the broadcast batch "
+                f"The operator {op}: acc batch dim {show_all(acc.shape_[:-2])} must equal the broadcast "
+                "batch "
                 f"{show_all(batch)}"
             )
         if len(args) == 4:
@@ -364,10 +392,12 @@ def check_init_cond(op: str, cond: Expr) -> None:
     """ValueError unless the condition is a BOOL scalar."""
     dtype = scalar_dtype(cond, op, "init_cond")
     if dtype is not dt.BOOL:
-        raise ValueError(f"The operator {op} requires init_cond to be a BOOL scalar such as 'k == 0', got {dtype}")
+        raise ValueError(
+            f"The operator {op} requires init_cond to be a BOOL scalar such as 'k == 0', got {dtype}"
+        )
 
 
-# --- creation, elements -------------------------------------------------------------------------------------------
+# --- creation, elements ---------------------------------------------------------------------------
 
 
 def ci(op: str, args: Args, kwargs: Kwargs) -> tuple[tuple[Expr, ...], DataType]:
@@ -405,7 +435,8 @@ def check_indices(op: str, indices: Expr, rank: int, level: str) -> None:
     found = int_elements(indices, op, "indices")
     if len(found) != rank:
         raise ValueError(
-            f"The operator {op}: indices count {len(found)} must match {level} rank {rank} (one index per dimension)"
+            f"The operator {op}: indices count {len(found)} must match {level} rank {rank} (one index per "
+            "dimension)"
         )
 
 
@@ -419,7 +450,7 @@ def check_value(op: str, value: Expr, dtype: DataType, level: str) -> None:
         )
 
 
-# --- sort, gather, scatter ----------------------------------------------------------------------------------------
+# --- sort, gather, scatter ------------------------------------------------------------------------
 
 #: columns that a mask pattern selects: pattern -> (stride, phase)
 MASK_PATTERNS = {1: (2, 0), 2: (2, 1), 3: (4, 0), 4: (4, 1), 5: (4, 2), 6: (4, 3), 7: (1, 0)}
@@ -438,7 +469,9 @@ def masked_extent(op: str, columns: Expr, kwargs: Kwargs) -> Expr:
     stride = mask_stride(op, kwargs)
     count = as_int(columns)
     if count is not None and count % stride:
-        raise ValueError(f"The operator {op}: {count} columns are not divisible by {stride} for this mask_pattern")
+        raise ValueError(
+            f"The operator {op}: {count} columns are not divisible by {stride} for this mask_pattern"
+        )
     return floordiv_extents(columns, stride)
 
 
@@ -446,7 +479,9 @@ def same_width(op: str, source: DataType, kwargs: Kwargs) -> DataType:
     """``output_dtype``, which must have the bit width of the source; the source's type if it is not given."""
     out: DataType = kwargs.get("output_dtype") or source
     if out.get_bit() != source.get_bit():
-        raise ValueError(f"The operator {op} requires output_dtype of the same bit width as {source}, got {out}")
+        raise ValueError(
+            f"The operator {op} requires output_dtype of the same bit width as {source}, got {out}"
+        )
     return out
 
 
@@ -460,13 +495,18 @@ def sort32(op: str) -> Deduce:
             raise ValueError(f"The operator {op} requires idx dtype UINT32, got {index.dtype}")
         if not source.shape_ or not all_same(source.shape_, index.shape_):
             raise ValueError(
-                f"The operator {op} requires src and idx of the same shape, got {show_all(source.shape_)} and "
+                f"The operator {op} requires src and idx of the same shape, got {show_all(source.shape_)} "
+                "and "
                 f"{show_all(index.shape_)}"
             )
         columns = as_int(source.shape_[-1])
         if columns is not None and columns % 32:
-            raise ValueError(f"The operator {op} requires the last dimension to be a multiple of 32, got {columns}")
-        return fresh_tensor((*source.shape_[:-1], mul(source.shape_[-1], ConstInt(2, dt.INDEX, args[0].span))), source.dtype)
+            raise ValueError(
+                f"The operator {op} requires the last dimension to be a multiple of 32, got {columns}"
+            )
+        return fresh_tensor(
+            (*source.shape_[:-1], mul(source.shape_[-1], ConstInt(2, dt.INDEX, args[0].span))), source.dtype
+        )
 
     return deduce
 
@@ -502,7 +542,9 @@ def merge_lists(op: str) -> Deduce:
         total = first.shape_[-1]
         for other in sources[1:]:
             if other.dtype is not first.dtype:
-                raise ValueError(f"The operator {op} requires the same dtype, got {first.dtype} and {other.dtype}")
+                raise ValueError(
+                    f"The operator {op} requires the same dtype, got {first.dtype} and {other.dtype}"
+                )
             if len(other.shape_) != len(first.shape_) or not all_same(other.shape_[:-1], first.shape_[:-1]):
                 raise ValueError(
                     f"The operator {op} requires equal leading dimensions, got {show_all(first.shape_)} and "
@@ -532,7 +574,8 @@ def gather(op: str) -> Deduce:
         rank = len(source.shape_)
         if rank != len(index.shape_) or rank < 2:
             raise ValueError(
-                f"The operator {op} requires input and index of one rank >= 2, got {show_all(source.shape_)} and "
+                f"The operator {op} requires input and index of one rank >= 2, got "
+                f"{show_all(source.shape_)} and "
                 f"{show_all(index.shape_)}"
             )
         dim = int(kwargs.get("dim", -1))
@@ -663,7 +706,8 @@ def check_scatter_dtypes(op: str, target: DataType, source: DataType, index: Dat
 
 
 def check_scatter_mask(op: str, source: Expr, target: Expr, kwargs: Kwargs) -> None:
-    """Element types and columns of a mask scatter (both levels); ``source`` columns spread over ``target``."""
+    """Element types and columns of a mask scatter (both levels); ``source`` columns spread over
+    ``target``."""
     s, d = source.type, target.type
     if s.dtype is not d.dtype:  # type: ignore[attr-defined]
         raise ValueError(f"The operator {op} requires the same dtype, got {s.dtype} and {d.dtype}")  # type: ignore[attr-defined]
@@ -673,7 +717,8 @@ def check_scatter_mask(op: str, source: Expr, target: Expr, kwargs: Kwargs) -> N
     have, want = as_int(d.shape_[1]), as_int(s.shape_[1])  # type: ignore[attr-defined]
     if have is not None and want is not None and have != want * stride:
         raise ValueError(
-            f"The operator {op} with mask_pattern={kwargs['mask_pattern']} requires {want * stride} dst columns for "
+            f"The operator {op} with mask_pattern={kwargs['mask_pattern']} requires {want * stride} dst "
+            "columns for "
             f"{want} src columns, got {have}"
         )
 

@@ -41,7 +41,7 @@ from pypto.ir.op_registry import Args, Kwargs
 from pypto.ir.tensor_view_semantics import build_logical_strides_from_layout, check_canonical_view
 from pypto.ir.types import TensorType, Type, scalar_type
 
-# --- properties of a tensor's view --------------------------------------------------------------------------------
+# --- properties of a tensor's view ----------------------------------------------------------------
 
 
 def layout_of(t: TensorType) -> TensorLayout:
@@ -71,7 +71,7 @@ def is_packed(t: TensorType) -> bool:
     return all_same(view.stride_, build_logical_strides_from_layout(t.shape_, view.layout))
 
 
-# --- creation -----------------------------------------------------------------------------------------------------
+# --- creation -------------------------------------------------------------------------------------
 
 
 def create(args: Args, kwargs: Kwargs) -> Type:
@@ -85,7 +85,9 @@ def create(args: Args, kwargs: Kwargs) -> Type:
         if init != init or init in (float("inf"), float("-inf")):
             raise ValueError(f"The operator {op}: init_value must be finite, got {init}")
         if dtype.is_int() and abs(init) > 2**53:
-            raise ValueError(f"The operator {op}: init_value {init} of an integer tensor must lie within ±2^53")
+            raise ValueError(
+                f"The operator {op}: init_value {init} of an integer tensor must lie within ±2^53"
+            )
     if layout is ND:
         return fresh_tensor(shape, dtype)
     return tensor_with(fresh_tensor(shape, dtype), shape, dtype, layout=layout)
@@ -112,7 +114,8 @@ def check_constant(op: str, value: Expr) -> None:
 
     if not isinstance(value, (ConstInt, ConstFloat)):
         raise ValueError(
-            f"The operator {op} requires value to be a constant number; use expands for a scalar known at run time"
+            f"The operator {op} requires value to be a constant number; use expands for a scalar known at "
+            "run time"
         )
 
 
@@ -133,7 +136,7 @@ def dim(args: Args, kwargs: Kwargs) -> Type:
     return scalar_type(DataType.INDEX)
 
 
-# --- windows ------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 
 def slice_(args: Args, kwargs: Kwargs) -> Type:
@@ -146,7 +149,8 @@ def slice_(args: Args, kwargs: Kwargs) -> Type:
     offsets = int_elements(args[2], op, "offset")
     if len(shape) != len(offsets):
         raise ValueError(
-            f"The operator {op} requires shape {show_all(shape)} and offset {show_all(offsets)} of the same rank"
+            f"The operator {op} requires shape {show_all(shape)} and offset {show_all(offsets)} of the same "
+            "rank"
         )
     request: Extents | None = int_elements(args[3], op, "valid_shape") if len(args) > 3 else None
     if request is not None and not request:
@@ -171,7 +175,9 @@ def drop_axes(op: str, arg: Expr, rank: int) -> list[int]:
         if not isinstance(element, ConstInt) or element.value < 0:
             raise ValueError(f"The operator {op} requires drop_dims to be non-negative constants")
         if element.value >= rank:
-            raise ValueError(f"The operator {op}: drop_dims axis {element.value} is out of range for rank {rank}")
+            raise ValueError(
+                f"The operator {op}: drop_dims axis {element.value} is out of range for rank {rank}"
+            )
         if element.value in axes:
             raise ValueError(f"The operator {op}: drop_dims names axis {element.value} twice")
         axes.append(element.value)
@@ -183,11 +189,13 @@ def check_droppable(op: str, axes: list[int], shape: Extents, valid: Extents) ->
     for axis in axes:
         if not is_one(shape[axis]):
             raise ValueError(
-                f"The operator {op}: drop_dims axis {axis} must be a static unit dimension, got {show(shape[axis])}"
+                f"The operator {op}: drop_dims axis {axis} must be a static unit dimension, got "
+                f"{show(shape[axis])}"
             )
         if not same(valid[axis], ONE):
             raise ValueError(
-                f"The operator {op}: the valid extent {show(valid[axis])} of dropped axis {axis} is not provably 1"
+                f"The operator {op}: the valid extent {show(valid[axis])} of dropped axis {axis} is not "
+                "provably 1"
             )
 
 
@@ -214,15 +222,18 @@ def check_atomic(op: str, kwargs: Kwargs, dtype: DataType) -> None:
     """ValueError for an unknown atomic mode, or an atomic add on a type that has none (all levels)."""
     atomic = kwargs.get("atomic", 0)
     if atomic not in (0, 1):
-        raise ValueError(f"The operator {op} requires atomic to be AtomicType.None_ or AtomicType.Add, got {atomic}")
+        raise ValueError(
+            f"The operator {op} requires atomic to be AtomicType.None_ or AtomicType.Add, got {atomic}"
+        )
     if atomic and dtype not in dt.ATOMIC:
         raise ValueError(
-            f"The operator {op} with atomic add requires dtype in {{{', '.join(d.to_string() for d in dt.ATOMIC)}}}, "
+            f"The operator {op} with atomic add requires dtype in "
+            "{{', '.join(d.to_string() for d in dt.ATOMIC)}}, "
             f"got {dtype}"
         )
 
 
-# --- shape changes ------------------------------------------------------------------------------------------------
+# --- shape changes --------------------------------------------------------------------------------
 
 
 def check_volume(op: str, source: Extents, shape: Extents) -> None:
@@ -233,7 +244,8 @@ def check_volume(op: str, source: Extents, shape: Extents) -> None:
     have, want = static_volume(source), static_volume(shape)
     if have is not None and want is not None and have != want:
         raise ValueError(
-            f"The operator {op} cannot reshape tensor of size {have} ({show_all(source)}) into {show_all(shape)} "
+            f"The operator {op} cannot reshape tensor of size {have} ({show_all(source)}) into "
+            f"{show_all(shape)} "
             f"of size {want}"
         )
 
@@ -257,14 +269,17 @@ def reshape(args: Args, kwargs: Kwargs) -> Type:
 
 def _explicit_valid(op: str, valid: Extents, shape: Extents, mapped: Extents | None) -> Extents:
     if len(valid) != len(shape):
-        raise ValueError(f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}")
+        raise ValueError(
+            f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}"
+        )
     limit = shape if mapped is None else mapped
     for i, extent in enumerate(valid):
         if negative(extent):
             raise ValueError(f"The operator {op}: valid_shape[{i}] {show(extent)} must be provably >= 0")
         if less_equal(extent, limit[i]) is not True:
             raise ValueError(
-                f"The operator {op}: valid_shape[{i}] {show(extent)} is not provably within the source-derived extent "
+                f"The operator {op}: valid_shape[{i}] {show(extent)} is not provably within the "
+                "source-derived extent "
                 f"{show(limit[i])}"
             )
     return valid
@@ -314,7 +329,9 @@ def transpose(args: Args, kwargs: Kwargs) -> Type:
         valid = int_elements(args[3], op, "valid_shape")
         if len(valid) != rank:
             raise ValueError(f"The operator {op}: valid_shape rank {len(valid)} must equal the rank {rank}")
-    return tensor_with(source, shape, source.dtype, valid=valid, stride=stride, layout=layout, pad=pad_of(source))
+    return tensor_with(
+        source, shape, source.dtype, valid=valid, stride=stride, layout=layout, pad=pad_of(source)
+    )
 
 
 def concat(args: Args, kwargs: Kwargs) -> Type:
@@ -364,7 +381,9 @@ def _view_layout(op: str, source: TensorType, layout: TensorLayout) -> Type:
     stride = strides_of(source)
     canonical, reason = check_canonical_view(source.shape_, stride, present)
     if not canonical:
-        raise ValueError(f"The operator {op}: the source stride is not canonical for {present.name}: {reason}")
+        raise ValueError(
+            f"The operator {op}: the source stride is not canonical for {present.name}: {reason}"
+        )
     if len(source.shape_) < 2:
         raise ValueError(f"The operator {op}: a layout change requires rank >= 2")
     shape: Extents = source.shape_
@@ -374,11 +393,20 @@ def _view_layout(op: str, source: TensorType, layout: TensorLayout) -> Type:
         shape, valid = swapped(shape, rank - 2, rank - 1), swapped(valid, rank - 2, rank - 1)
         stride = swapped(stride, rank - 2, rank - 1)
     return tensor_with(
-        source, shape, source.dtype, valid=valid, stride=stride, layout=layout, pad=pad_of(source), keep_memref=True
+        source,
+        shape,
+        source.dtype,
+        valid=valid,
+        stride=stride,
+        layout=layout,
+        pad=pad_of(source),
+        keep_memref=True,
     )
 
 
-def _view_shape(op: str, source: TensorType, shape: Extents, valid: Extents | None, layout: TensorLayout) -> Type:
+def _view_shape(
+    op: str, source: TensorType, shape: Extents, valid: Extents | None, layout: TensorLayout
+) -> Type:
     _check_view_layout(op, layout)
     for i, extent in enumerate(shape):
         value = as_int(extent)
@@ -387,7 +415,8 @@ def _view_shape(op: str, source: TensorType, shape: Extents, valid: Extents | No
     have, want = static_volume(source.shape_), static_volume(shape)
     if have is not None and want is not None and have != want:
         raise ValueError(
-            f"The operator {op} cannot reinterpret {show_all(source.shape_)} ({have} elements) as {show_all(shape)} "
+            f"The operator {op} cannot reinterpret {show_all(source.shape_)} ({have} elements) as "
+            f"{show_all(shape)} "
             f"({want} elements)"
         )
     if not is_packed(source):
@@ -398,13 +427,16 @@ def _view_shape(op: str, source: TensorType, shape: Extents, valid: Extents | No
     if valid is None:
         if not region.full:
             raise ValueError(
-                f"The operator {op}: a source with a partial valid_shape {show_all(region.valid)} needs an explicit "
+                f"The operator {op}: a source with a partial valid_shape {show_all(region.valid)} needs an "
+                "explicit "
                 "valid_shape"
             )
     else:
         _check_view_valid(op, source, shape, valid, layout)
     stride = build_logical_strides_from_layout(shape, layout)
-    return tensor_with(source, shape, source.dtype, valid=valid, stride=stride, layout=layout, keep_memref=True)
+    return tensor_with(
+        source, shape, source.dtype, valid=valid, stride=stride, layout=layout, keep_memref=True
+    )
 
 
 def _check_view_valid(
@@ -413,13 +445,17 @@ def _check_view_valid(
     if layout is not ND:
         raise ValueError(f"The operator {op}: an explicit valid_shape requires ND layout")
     if len(valid) != len(shape):
-        raise ValueError(f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}")
+        raise ValueError(
+            f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}"
+        )
     for i, (extent, limit) in enumerate(zip(valid, shape, strict=True)):
         value = as_int(extent)
         if value is not None and value <= 0:
             raise ValueError(f"The operator {op} requires valid_shape[{i}] to be positive, got {value}")
         if less_equal(extent, limit) is False:
-            raise ValueError(f"The operator {op}: valid_shape[{i}] {show(extent)} exceeds target shape {show(limit)}")
+            raise ValueError(
+                f"The operator {op}: valid_shape[{i}] {show(extent)} exceeds target shape {show(limit)}"
+            )
     region = tensor_region(source, op)
     collapses = len(shape) == 2 and same(shape[1], source.shape_[-1])
     prefix = len(shape) == 2 and is_one(shape[0])
@@ -433,7 +469,8 @@ def _check_view_valid(
 def bitcast_shape(
     op: str, kind: str, source: Region, from_: DataType, to: DataType, axis: int
 ) -> tuple[list[Expr], list[Expr]]:
-    """Shape and valid extents after reading the bytes as another type; ``axis`` is the contiguous one (both levels)."""
+    """Shape and valid extents after reading the bytes as another type; ``axis`` is the contiguous one
+    (both levels)."""
     shape, valid = list(source.shape), list(source.valid)
     old, new = from_.get_byte(), to.get_byte()
     if old >= new:
@@ -446,7 +483,8 @@ def bitcast_shape(
         extent = as_int(extents[axis])
         if extent is None or extent % ratio:
             raise ValueError(
-                f"The operator {op}: {kind} dimension {axis} ({show(extents[axis])}) is not divisible by {ratio}"
+                f"The operator {op}: {kind} dimension {axis} ({show(extents[axis])}) is not divisible by "
+                f"{ratio}"
             )
         extents[axis] = const(extent // ratio)
     return shape, valid
@@ -549,7 +587,13 @@ def fillpad(args: Args, kwargs: Kwargs) -> Type:
     if view is None:
         return source
     return tensor_with(
-        source, source.shape_, source.dtype, stride=view.stride_, layout=view.layout, pad=view.pad, keep_memref=True
+        source,
+        source.shape_,
+        source.dtype,
+        stride=view.stride_,
+        layout=view.layout,
+        pad=view.pad,
+        keep_memref=True,
     )
 
 
@@ -583,14 +627,16 @@ def check_expanded(op: str, source: Extents, arg: Expr) -> tuple[ConstInt, ...]:
     return shape
 
 
-# --- split regions ------------------------------------------------------------------------------------------------
+# --- split regions --------------------------------------------------------------------------------
 
 
 def split_axis(op: str, kwargs: Kwargs) -> int | None:
     """The axis that a split region divides, None for no split (both levels)."""
     split = kwargs.get("split", 0)
     if split not in (0, 1, 2):
-        raise ValueError(f"The operator {op}: split must be 0 (none), 1 (up-down) or 2 (left-right), got {split}")
+        raise ValueError(
+            f"The operator {op}: split must be 0 (none), 1 (up-down) or 2 (left-right), got {split}"
+        )
     return None if split == 0 else split - 1
 
 
@@ -600,7 +646,8 @@ def _check_split_operand(op: str, source: TensorType, kwargs: Kwargs) -> int | N
     axis = split_axis(op, kwargs)
     if axis is not None and len(source.shape_) != 2:
         raise ValueError(
-            f"The operator {op} requires a 2D tensor, got {show_all(source.shape_)}; reshape the operand to 2D first"
+            f"The operator {op} requires a 2D tensor, got {show_all(source.shape_)}; reshape the operand to "
+            "2D first"
         )
     return axis
 

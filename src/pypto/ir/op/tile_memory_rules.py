@@ -70,7 +70,7 @@ from pypto.ir.views import implicit_tile_layout
 SCALES = (MemorySpace.LeftScale, MemorySpace.RightScale)
 
 
-# --- allocation and transfer --------------------------------------------------------------------------------------
+# --- allocation and transfer ----------------------------------------------------------------------
 
 
 def create(args: Args, kwargs: Kwargs) -> Type:
@@ -113,7 +113,8 @@ def load(args: Args, kwargs: Kwargs) -> Type:
     request = int_elements(args[3], op, "valid_shape")
     if not len(offsets) == len(shape) == len(request):
         raise ValueError(
-            f"The operator {op} requires offsets, shapes and valid_shape of equal rank, got {show_all(offsets)}, "
+            f"The operator {op} requires offsets, shapes and valid_shape of equal rank, got "
+            f"{show_all(offsets)}, "
             f"{show_all(shape)} and {show_all(request)} (valid_shape rank {len(request)})"
         )
     space = kwargs.get("target_memory")
@@ -140,7 +141,9 @@ def _inside(source: Extents, offsets: Extents, shape: Extents) -> bool:
     if len(source) != len(shape):
         return False
     for extent, offset, window in zip(source, offsets, shape, strict=True):
-        if not (isinstance(extent, ConstInt) and isinstance(offset, ConstInt) and isinstance(window, ConstInt)):
+        if not (
+            isinstance(extent, ConstInt) and isinstance(offset, ConstInt) and isinstance(window, ConstInt)
+        ):
             return False
         if offset.value < 0 or window.value < 0 or offset.value + window.value > extent.value:
             return False
@@ -187,16 +190,25 @@ def store(args: Args, kwargs: Kwargs) -> Type:
         return target
     region = tensor_region(target, op)
     written = tile_region(source, op).valid
-    note = f" (the tile is {show_all(source.shape_)}, the tensor {show_all(target.shape_)}; store performs no layout conversion)"
+    note = (
+        f" (the tile is {show_all(source.shape_)}, the tensor {show_all(target.shape_)}; store performs no "
+        "layout conversion)"
+    )
     valid = union_valid(op, region, written, offsets, note=note)
     if valid is region.valid:
         return target
     view = target.tensor_view
     assert view is not None
     return tensor_with(
-        target, target.shape_, target.dtype, valid=valid, stride=view.stride_, layout=view.layout, pad=view.pad,
+        target,
+        target.shape_,
+        target.dtype,
+        valid=valid,
+        stride=view.stride_,
+        layout=view.layout,
+        pad=view.pad,
         keep_memref=True,
-    )  # fmt: skip
+    )
 
 
 def move(args: Args, kwargs: Kwargs) -> Type:
@@ -229,7 +241,9 @@ def _move_scale(op: str, source: TileType, target: MemorySpace, kwargs: Kwargs) 
     wanted = implicit_tile_layout(source.shape_, target)
     if (view.blayout, view.slayout, view.fractal) != wanted:
         raise ValueError(f"The operator {op}: {target.name} requires a source with the matching scale layout")
-    return make_tile(source.shape_, dt.FP8E8M0, tile_region(source, op).valid, *wanted, view.pad, space=target)
+    return make_tile(
+        source.shape_, dt.FP8E8M0, tile_region(source, op).valid, *wanted, view.pad, space=target
+    )
 
 
 def alloc(args: Args, kwargs: Kwargs) -> Type:
@@ -237,7 +251,7 @@ def alloc(args: Args, kwargs: Kwargs) -> Type:
     return PtrType.get()
 
 
-# --- windows ------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 
 def slice_(args: Args, kwargs: Kwargs) -> Type:
@@ -248,14 +262,21 @@ def slice_(args: Args, kwargs: Kwargs) -> Type:
     offsets = int_elements(args[2], op, "offset", dt.EXTENT_SCALARS)
     if len(shape) != len(offsets):
         raise ValueError(f"The operator {op} requires shape and offset of the same rank")
-    request: Extents | None = int_elements(args[3], op, "valid_shape", dt.EXTENT_SCALARS) if len(args) > 3 else None
+    request: Extents | None = (
+        int_elements(args[3], op, "valid_shape", dt.EXTENT_SCALARS) if len(args) > 3 else None
+    )
     if request is not None and not request:
         request = None
     dropped = drop_axes(op, args[4], len(shape)) if len(args) > 4 else []
     valid: Extents = window_valid(
-        op, tile_region(source, op), shape, offsets, request,
-        reach_is_request=False, remedy="a tile window has no clamping mechanism",
-    )  # fmt: skip
+        op,
+        tile_region(source, op),
+        shape,
+        offsets,
+        request,
+        reach_is_request=False,
+        remedy="a tile window has no clamping mechanism",
+    )
     if dropped:
         check_droppable(op, dropped, shape, valid)
         shape, valid = _without_axes(shape, dropped), _without_axes(valid, dropped)
@@ -264,7 +285,13 @@ def slice_(args: Args, kwargs: Kwargs) -> Type:
         blayout, slayout, fractal = implicit_tile_layout(shape, None)
         pad, compact = PadValue.null, CompactMode.null
     else:
-        blayout, slayout, fractal, pad, compact = view.blayout, view.slayout, view.fractal, view.pad, view.compact
+        blayout, slayout, fractal, pad, compact = (
+            view.blayout,
+            view.slayout,
+            view.fractal,
+            view.pad,
+            view.compact,
+        )
     pad = kwargs.get("pad_value", pad)
     return make_tile(shape, source.dtype, valid, blayout, slayout, fractal, pad, compact, None)
 
@@ -288,8 +315,15 @@ def extract(args: Args, kwargs: Kwargs) -> Type:
     for axis, which in enumerate(("row", "col")):
         _check_extract_axis(op, which, source.shape_[axis], args[1 + axis], shape[axis])
     region = tile_region(source, op)
-    valid = window_valid(op, region, shape, [args[1], args[2]], None, reach_is_request=False,
-                         remedy="a tile window has no clamping mechanism")  # fmt: skip
+    valid = window_valid(
+        op,
+        region,
+        shape,
+        [args[1], args[2]],
+        None,
+        reach_is_request=False,
+        remedy="a tile window has no clamping mechanism",
+    )
     blayout, slayout, fractal = implicit_tile_layout(shape, target)
     if target is Left:
         blayout, slayout = ROW, ROW
@@ -303,7 +337,9 @@ def extract(args: Args, kwargs: Kwargs) -> Type:
 def _check_extract_axis(op: str, which: str, extent: Expr, index: Expr, window: ConstInt) -> None:
     dtype = scalar_dtype(index, op, f"index_{which}")
     if dtype not in dt.EXTENT_SCALARS:
-        raise ValueError(f"The operator {op} requires index_{which} to be INT64, UINT64 or INDEX, got {dtype}")
+        raise ValueError(
+            f"The operator {op} requires index_{which} to be INT64, UINT64 or INDEX, got {dtype}"
+        )
     if less_equal(window, extent) is False:
         raise ValueError(f"The operator {op}: shape {window.value} exceeds src {which} extent {show(extent)}")
     start = as_int(index)
@@ -312,7 +348,9 @@ def _check_extract_axis(op: str, which: str, extent: Expr, index: Expr, window: 
     if start < 0:
         raise ValueError(f"The operator {op}: index_{which} must be >= 0, got {start}")
     if less_equal(const(start + window.value), extent) is False:
-        raise ValueError(f"The operator {op}: index {start} + shape {window.value} exceeds src {which} {show(extent)}")
+        raise ValueError(
+            f"The operator {op}: index {start} + shape {window.value} exceeds src {which} {show(extent)}"
+        )
 
 
 def assemble(args: Args, kwargs: Kwargs) -> Type:
@@ -325,30 +363,43 @@ def assemble(args: Args, kwargs: Kwargs) -> Type:
     narrowing = source.dtype is dt.FP32 and target.dtype in (dt.BF16, dt.FP16)
     if source.dtype is not target.dtype and not narrowing:
         raise ValueError(
-            f"The operator {op} requires source and target of the same dtype, got {source.dtype} and {target.dtype}"
+            f"The operator {op} requires source and target of the same dtype, got {source.dtype} and "
+            f"{target.dtype}"
         )
     region = tile_region(target, op)
     if len(offsets) == len(source.shape_) == len(target.shape_):
         valid: Extents = union_valid(
-            op, region, tile_region(source, op).valid, offsets, written=source.shape_,
+            op,
+            region,
+            tile_region(source, op).valid,
+            offsets,
+            written=source.shape_,
             note="; assemble copies the whole source subview",
-        )  # fmt: skip
+        )
     else:
         valid = region.shape
     if valid is region.valid and target.memref is None:
         return target
     view = target.get_effective_tile_view()
     return make_tile(
-        target.shape_, target.dtype, valid, view.blayout, view.slayout, view.fractal, view.pad, view.compact,
+        target.shape_,
+        target.dtype,
+        valid,
+        view.blayout,
+        view.slayout,
+        view.fractal,
+        view.pad,
+        view.compact,
         target.memory_space,
-    )  # fmt: skip
+    )
 
 
-# --- shape changes ------------------------------------------------------------------------------------------------
+# --- shape changes --------------------------------------------------------------------------------
 
 
 def reshape(args: Args, kwargs: Kwargs) -> Type:
-    """``tile.reshape``: the same cells in row-major order under another shape. The space is stamped on afterwards."""
+    """``tile.reshape``: the same cells in row-major order under another shape. The space is stamped on
+    afterwards."""
     op = "tile.reshape"
     source = tile_of(args[0])
     shape = int_elements(args[1], op, "shape", dt.EXTENT_SCALARS)
@@ -384,7 +435,8 @@ def reinterpret_view(args: Args, kwargs: Kwargs) -> Type:
         automatic, valid = bitcast_shape(op, "tile", region, source.dtype, to, axis)
         if not all_same(automatic, wanted):
             raise ValueError(
-                f"The operator {op}: a partially valid source only accepts the automatic shape {show_all(automatic)}"
+                f"The operator {op}: a partially valid source only accepts the automatic shape "
+                f"{show_all(automatic)}"
             )
     else:
         automatic, valid = bitcast_shape(op, "tile", region, source.dtype, to, axis)
@@ -416,9 +468,16 @@ def transpose_view(args: Args, kwargs: Kwargs) -> Type:
     view = source.get_effective_tile_view()
     valid = swapped(tile_region(source, op).valid, rank - 2, rank - 1)
     return make_tile(
-        swapped(source.shape_, rank - 2, rank - 1), source.dtype, valid, _FLIPPED[view.blayout],
-        _FLIPPED[view.slayout], view.fractal, view.pad, view.compact, source.memory_space,
-    )  # fmt: skip
+        swapped(source.shape_, rank - 2, rank - 1),
+        source.dtype,
+        valid,
+        _FLIPPED[view.blayout],
+        _FLIPPED[view.slayout],
+        view.fractal,
+        view.pad,
+        view.compact,
+        source.memory_space,
+    )
 
 
 def set_validshape(args: Args, kwargs: Kwargs) -> Type:
@@ -428,9 +487,16 @@ def set_validshape(args: Args, kwargs: Kwargs) -> Type:
     valid = check_valid_extents(op, args, source.shape_, "tile")
     view = source.get_effective_tile_view()
     return make_tile(
-        source.shape_, source.dtype, valid, view.blayout, view.slayout, view.fractal, view.pad, view.compact,
+        source.shape_,
+        source.dtype,
+        valid,
+        view.blayout,
+        view.slayout,
+        view.fractal,
+        view.pad,
+        view.compact,
         source.memory_space,
-    )  # fmt: skip
+    )
 
 
 def concat(args: Args, kwargs: Kwargs) -> Type:
@@ -439,7 +505,7 @@ def concat(args: Args, kwargs: Kwargs) -> Type:
     return implicit_tile(concat_shape("tile.concat", a.shape_, a.dtype, b.shape_, b.dtype), a.dtype)
 
 
-# --- padding ------------------------------------------------------------------------------------------------------
+# --- padding --------------------------------------------------------------------------------------
 
 
 def fillpad(op: str) -> Deduce:
@@ -465,7 +531,7 @@ def _padded(source: TileType, shape: Extents, pad: PadValue) -> TileType:
     return make_tile(shape, source.dtype, None, view.blayout, view.slayout, 512, pad, view.compact)
 
 
-# --- elements, generators -----------------------------------------------------------------------------------------
+# --- elements, generators -------------------------------------------------------------------------
 
 
 def read(args: Args, kwargs: Kwargs) -> Type:
@@ -495,17 +561,22 @@ def arange(args: Args, kwargs: Kwargs) -> Type:
     return implicit_tile(*ci("tile.ci", args, kwargs))
 
 
-def _checked_valid(op: str, args: Args, position: int, shape: tuple[ConstInt, ...], *, positive: bool) -> Extents | None:
+def _checked_valid(
+    op: str, args: Args, position: int, shape: tuple[ConstInt, ...], *, positive: bool
+) -> Extents | None:
     if len(args) <= position:
         return None
     valid = int_elements(args[position], op, "valid_shape")
     if len(valid) != len(shape):
-        raise ValueError(f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}")
+        raise ValueError(
+            f"The operator {op}: valid_shape rank {len(valid)} must equal the shape rank {len(shape)}"
+        )
     for i, (extent, limit) in enumerate(zip(valid, shape, strict=True)):
         value = as_int(extent)
         if negative(extent) or (positive and value == 0) or less_equal(extent, limit) is False:
             raise ValueError(
-                f"The operator {op}: valid_shape element {i} ({show(extent)}) must lie within 0 and {limit.value}"
+                f"The operator {op}: valid_shape element {i} ({show(extent)}) must lie within 0 and "
+                f"{limit.value}"
             )
     return valid
 
@@ -553,7 +624,7 @@ def tget_scale_addr(args: Args, kwargs: Kwargs) -> Type:
     return args[0].type
 
 
-# --- split regions ------------------------------------------------------------------------------------------------
+# --- split regions --------------------------------------------------------------------------------
 
 
 def _split_operand(op: str, args: Args, kwargs: Kwargs) -> tuple[TileType, int | None]:
@@ -585,10 +656,13 @@ def _check_shardable(op: str, axis: int, shape: Extents, valid: Extents) -> None
         raise ValueError(f"The operator {op}: LEFT_RIGHT splits the column axis, which must be fully valid")
     if as_int(valid[1]) is None:
         raise ValueError(
-            f"The operator {op}: the column extent {show(valid[1])} is a runtime value narrower than the physical box"
+            f"The operator {op}: the column extent {show(valid[1])} is a runtime value narrower than the "
+            "physical box"
         )
     if not same(valid[0], shape[0]):
-        raise ValueError(f"The operator {op}: a per-lane row extent together with narrowed columns is not supported")
+        raise ValueError(
+            f"The operator {op}: a per-lane row extent together with narrowed columns is not supported"
+        )
 
 
 def aic_gather(args: Args, kwargs: Kwargs) -> Type:
@@ -608,4 +682,6 @@ def _restamped(source: TileType, space: MemorySpace) -> TileType:
     if all_same(valid, source.shape_):
         return implicit_tile(source.shape_, source.dtype, None, space)
     view = source.get_effective_tile_view()
-    return make_tile(source.shape_, source.dtype, valid, view.blayout, view.slayout, view.fractal, space=space)
+    return make_tile(
+        source.shape_, source.dtype, valid, view.blayout, view.slayout, view.fractal, space=space
+    )

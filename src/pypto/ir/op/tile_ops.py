@@ -1,8 +1,8 @@
 """Builders of ``tile.*`` calls: ``pypto.ir.op.tile``.
 
-Every builder takes expressions (or Python numbers where a constant is meant) and returns a Call with deduced type.
-``span`` defaults to the place that the parser pinned, else to the caller's line. Sorting, gathering and scattering
-are in ``tile_permute_ops``.
+Every builder takes expressions (or Python numbers where a constant is meant) and returns a Call with
+deduced type. ``span`` defaults to the place that the parser pinned, else to the caller's line. Sorting,
+gathering and scattering are in ``tile_permute_ops``.
 """
 
 from __future__ import annotations
@@ -59,21 +59,23 @@ from pypto.ir.types import ScalarType, TileType
 from pypto.ir.utils import resolve_cast_mode
 
 __all__ = [
-    "MaskPattern", "abs", "add", "addc", "adds", "addsc", "aic_gather", "aiv_shard", "alloc", "and_", "ands", "arange",
-    "assemble", "batch_matmul", "batch_matmul_acc", "cast", "ci", "cmp", "cmps", "col_argmax", "col_argmin",
-    "col_expand", "col_expand_add", "col_expand_div", "col_expand_expdif", "col_expand_max", "col_expand_min",
-    "col_expand_mul", "col_expand_sub", "col_max", "col_min", "col_prod", "col_sum", "concat", "cos", "create",
-    "create_tile", "div", "divs", "exp", "expands", "extract", "fillpad", "fillpad_expand", "fillpad_inplace", "fmod",
-    "fmods", "full", "gather", "gather_compare", "gather_mask", "gather_row", "gatherb", "gemv", "gemv_acc",
-    "gemv_bias", "get_block_idx", "get_block_num", "get_subblock_idx", "load", "log", "lrelu", "matmul", "matmul_acc",
-    "matmul_bias", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "maximum", "maximums", "mgather", "minimum",
-    "minimums", "move", "mrgsort", "mrgsort_format1", "mrgsort_format2", "mscatter", "mul", "muls", "neg", "not_",
-    "or_", "ors", "part_add", "part_max", "part_min", "part_mul", "prelu", "random", "read", "recip",
-    "reinterpret_view", "relu", "rem", "rems", "reshape", "row_argmax", "row_argmin", "row_expand", "row_expand_add",
-    "row_expand_div", "row_expand_expdif", "row_expand_max", "row_expand_min", "row_expand_mul", "row_expand_sub",
-    "row_max", "row_min", "row_prod", "row_sum", "rsqrt", "scatter", "scatter_mask", "scatter_update", "sel", "sels",
-    "set_validshape", "shl", "shls", "shr", "shrs", "sin", "slice", "sort32", "sqrt", "store", "sub", "subc", "subs",
-    "subsc", "tget_scale_addr", "tpop_from_aic", "tpop_from_aiv", "tpush_to_aic", "tpush_to_aiv", "transpose",
+    "MaskPattern", "abs", "add", "addc", "adds", "addsc", "aic_gather", "aiv_shard", "alloc", "and_",
+    "ands", "arange", "assemble", "batch_matmul", "batch_matmul_acc", "cast", "ci", "cmp", "cmps",
+    "col_argmax", "col_argmin", "col_expand", "col_expand_add", "col_expand_div", "col_expand_expdif",
+    "col_expand_max", "col_expand_min", "col_expand_mul", "col_expand_sub", "col_max", "col_min",
+    "col_prod", "col_sum", "concat", "cos", "create", "create_tile", "div", "divs", "exp", "expands",
+    "extract", "fillpad", "fillpad_expand", "fillpad_inplace", "fmod", "fmods", "full", "gather",
+    "gather_compare", "gather_mask", "gather_row", "gatherb", "gemv", "gemv_acc", "gemv_bias",
+    "get_block_idx", "get_block_num", "get_subblock_idx", "load", "log", "lrelu", "matmul", "matmul_acc",
+    "matmul_bias", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "maximum", "maximums", "mgather",
+    "minimum", "minimums", "move", "mrgsort", "mrgsort_format1", "mrgsort_format2", "mscatter", "mul",
+    "muls", "neg", "not_", "or_", "ors", "part_add", "part_max", "part_min", "part_mul", "prelu", "random",
+    "read", "recip", "reinterpret_view", "relu", "rem", "rems", "reshape", "row_argmax", "row_argmin",
+    "row_expand", "row_expand_add", "row_expand_div", "row_expand_expdif", "row_expand_max",
+    "row_expand_min", "row_expand_mul", "row_expand_sub", "row_max", "row_min", "row_prod", "row_sum",
+    "rsqrt", "scatter", "scatter_mask", "scatter_update", "sel", "sels", "set_validshape", "shl", "shls",
+    "shr", "shrs", "sin", "slice", "sort32", "sqrt", "store", "sub", "subc", "subs", "subsc",
+    "tget_scale_addr", "tpop_from_aic", "tpop_from_aiv", "tpush_to_aic", "tpush_to_aiv", "transpose",
     "transpose_view", "tri", "write", "xor", "xors",
 ]  # fmt: skip
 
@@ -81,7 +83,7 @@ _INT32 = DataType.INT32
 Vec = MemorySpace.Vec
 
 
-# --- allocation and transfer --------------------------------------------------------------------------------------
+# --- allocation and transfer ----------------------------------------------------------------------
 
 
 def create(
@@ -169,7 +171,7 @@ def alloc(memory_space: Any, size: Any, span: Span | None = None, *, pinned: boo
     return call("tile.alloc", [constant(space, span), constant(size, span)], span, **kwargs)
 
 
-# --- windows, views, shape changes --------------------------------------------------------------------------------
+# --- windows, views, shape changes ----------------------------------------------------------------
 
 
 def slice(
@@ -203,7 +205,13 @@ def _is_full(tile: Expr) -> bool:
 
 
 def extract(
-    src: Expr, index_row: Any, index_col: Any, shape: Any, span: Span | None = None, *, target_memory: MemorySpace
+    src: Expr,
+    index_row: Any,
+    index_col: Any,
+    shape: Any,
+    span: Span | None = None,
+    *,
+    target_memory: MemorySpace,
 ) -> Call:
     """Copy a window into another memory space."""
     span = at(span)
@@ -262,10 +270,12 @@ def fillpad_inplace(tile: Expr, pad_value: Any = PadValue.zero, span: Span | Non
 def fillpad_expand(tile: Expr, shape: Any, pad_value: Any = PadValue.zero, span: Span | None = None) -> Call:
     """The tile at the origin of a larger, padded one."""
     span = at(span)
-    return call("tile.fillpad_expand", [tile, extents(shape, span)], span, pad_value=resolve_pad_value(pad_value))
+    return call(
+        "tile.fillpad_expand", [tile, extents(shape, span)], span, pad_value=resolve_pad_value(pad_value)
+    )
 
 
-# --- elementwise --------------------------------------------------------------------------------------------------
+# --- elementwise ----------------------------------------------------------------------------------
 
 _tile_tile = {leaf: simple(f"tile.{leaf}") for leaf in ("add", "sub", "mul")}
 
@@ -307,10 +317,14 @@ def cmp(lhs: Expr, rhs: Expr, cmp_type: Any = 0, span: Span | None = None) -> Ca
 def cmps(lhs: Expr, scalar: Any, cmp_type: Any = 0, span: Span | None = None) -> Call:
     """As :func:`cmp`, against a scalar."""
     span = at(span)
-    return call("tile.cmps", [lhs, scalar_for(lhs, scalar, span)], span, cmp_type=static_int(cmp_type, "cmp_type"))
+    return call(
+        "tile.cmps", [lhs, scalar_for(lhs, scalar, span)], span, cmp_type=static_int(cmp_type, "cmp_type")
+    )
 
 
-adds, subs, muls, divs, fmods = (with_scalar(f"tile.{leaf}") for leaf in ("adds", "subs", "muls", "divs", "fmods"))
+adds, subs, muls, divs, fmods = (
+    with_scalar(f"tile.{leaf}") for leaf in ("adds", "subs", "muls", "divs", "fmods")
+)
 maximums, minimums = with_scalar("tile.maximums"), with_scalar("tile.minimums")
 maximum, minimum, fmod, rem = (simple(f"tile.{leaf}") for leaf in ("maximum", "minimum", "fmod", "rem"))
 part_add, part_mul = simple("tile.part_add"), simple("tile.part_mul")
@@ -357,7 +371,7 @@ def _selected_constant(value: int | float, dtype: DataType, span: Span) -> Expr:
     return ConstInt(wrapped, target, span)
 
 
-# --- unary --------------------------------------------------------------------------------------------------------
+# --- unary ----------------------------------------------------------------------------------------
 
 neg, abs, exp, sqrt, relu = (simple(f"tile.{leaf}") for leaf in ("neg", "abs", "exp", "sqrt", "relu"))
 sin, cos, rsqrt = simple("tile.sin"), simple("tile.cos"), simple("tile.rsqrt")
@@ -379,7 +393,7 @@ def cast(tile: Expr, target_type: Any, mode: Any = "round", span: Span | None = 
     return call("tile.cast", [tile], at(span), target_type=dtype_of(target_type), mode=number)
 
 
-# --- along an axis ------------------------------------------------------------------------------------------------
+# --- along an axis --------------------------------------------------------------------------------
 
 row_sum, row_max, row_min, row_prod, row_argmax, row_argmin = (
     simple(f"tile.row_{combine}") for combine in ("sum", "max", "min", "prod", "argmax", "argmin")
@@ -406,7 +420,7 @@ def row_expand_add(tile: Expr, row_vec: Expr, span: Span | None = None, *, tmp: 
     return call("tile.row_expand_add", [tile, row_vec] if tmp is None else [tile, row_vec, tmp], at(span))
 
 
-# --- matrix products ----------------------------------------------------------------------------------------------
+# --- matrix products ------------------------------------------------------------------------------
 
 matmul, matmul_bias = simple("tile.matmul"), simple("tile.matmul_bias")
 batch_matmul, batch_matmul_acc = simple("tile.batch_matmul"), simple("tile.batch_matmul_acc")
@@ -426,17 +440,21 @@ def gemv(lhs: Expr, rhs: Expr, span: Span | None = None, *, acc_phase: str = "un
     return call("tile.gemv", [lhs, rhs], at(span), acc_phase=acc_phase)
 
 
-def gemv_acc(acc: Expr, lhs: Expr, rhs: Expr, span: Span | None = None, *, acc_phase: str = "unspecified") -> Call:
+def gemv_acc(
+    acc: Expr, lhs: Expr, rhs: Expr, span: Span | None = None, *, acc_phase: str = "unspecified"
+) -> Call:
     """``acc`` plus one row times a matrix."""
     return call("tile.gemv_acc", [acc, lhs, rhs], at(span), acc_phase=acc_phase)
 
 
-def gemv_bias(lhs: Expr, rhs: Expr, bias: Expr, span: Span | None = None, *, acc_phase: str = "unspecified") -> Call:
+def gemv_bias(
+    lhs: Expr, rhs: Expr, bias: Expr, span: Span | None = None, *, acc_phase: str = "unspecified"
+) -> Call:
     """One row times a matrix, plus a bias row."""
     return call("tile.gemv_bias", [lhs, rhs, bias], at(span), acc_phase=acc_phase)
 
 
-# --- elements, generators, queries --------------------------------------------------------------------------------
+# --- elements, generators, queries ----------------------------------------------------------------
 
 
 def read(tile: Expr, indices: Any, span: Span | None = None) -> Call:
@@ -463,7 +481,9 @@ def full(shape: Any, dtype: DataType, value: Any, span: Span | None = None) -> C
     return call("tile.full", [extents(shape, span), fill_constant(value, dtype, span)], span, dtype=dtype)
 
 
-def ci(start: Any, shape: Any, dtype: DataType = _INT32, descending: bool = False, span: Span | None = None) -> Call:
+def ci(
+    start: Any, shape: Any, dtype: DataType = _INT32, descending: bool = False, span: Span | None = None
+) -> Call:
     """``start, start + 1, ...`` (or descending) along the last axis."""
     span = at(span)
     args = [retyped(start, dtype, span), extents(shape, span)]
@@ -504,7 +524,9 @@ def random(
 ) -> Call:
     """Counter-based random words (Philox 4x32)."""
     span = at(span)
-    args: list[Expr] = [retyped(word, _INT32, span) for word in (key0, key1, counter0, counter1, counter2, counter3)]
+    args: list[Expr] = [
+        retyped(word, _INT32, span) for word in (key0, key1, counter0, counter1, counter2, counter3)
+    ]
     args.append(extents(shape, span))
     if valid_shape is not None:
         args.append(extents(valid_shape, span))
@@ -515,7 +537,7 @@ get_block_idx, get_block_num = simple("tile.get_block_idx"), simple("tile.get_bl
 get_subblock_idx = simple("tile.get_subblock_idx")
 
 
-# --- lanes --------------------------------------------------------------------------------------------------------
+# --- lanes ----------------------------------------------------------------------------------------
 
 
 def aiv_shard(x: Expr, span: Span | None = None, *, split: int = 0, lane_stride: int | None = None) -> Call:
@@ -580,7 +602,9 @@ def tpop_from_aiv(
     return _pop("tile.tpop_from_aiv", popped, at(span), lane_attributes(split, None, id))
 
 
-def _popped(name: str, shape: Sequence[Any] | None, dtype: DataType | None, space: MemorySpace) -> TileType | None:
+def _popped(
+    name: str, shape: Sequence[Any] | None, dtype: DataType | None, space: MemorySpace
+) -> TileType | None:
     if (shape is None) != (dtype is None):
         raise ValueError(f"{name}: shape and dtype must both be provided or both omitted")
     if shape is None or dtype is None:

@@ -32,7 +32,9 @@ gather, scatter = simple("tile.gather"), simple("tile.scatter")
 sort32, mscatter = simple("tile.sort32"), simple("tile.mscatter")
 
 
-def gatherb(src: Expr, offset: Expr, span: Span | None = None, *, output_dtype: DataType | None = None) -> Call:
+def gatherb(
+    src: Expr, offset: Expr, span: Span | None = None, *, output_dtype: DataType | None = None
+) -> Call:
     """32-byte blocks by byte offset."""
     kwargs = {} if output_dtype is None else {"output_dtype": output_dtype}
     return call("tile.gatherb", [src, offset], at(span), **kwargs)
@@ -93,11 +95,14 @@ def gather_row(
 
 def scatter_mask(dst: Expr, src: Expr, mask_pattern: Any, span: Span | None = None) -> Call:
     """Write the columns of ``src`` into the columns of ``dst`` that a pattern selects."""
-    return call("tile.scatter_mask", [dst, src], at(span), mask_pattern=static_int(mask_pattern, "mask_pattern"))
+    return call(
+        "tile.scatter_mask", [dst, src], at(span), mask_pattern=static_int(mask_pattern, "mask_pattern")
+    )
 
 
 def scatter_update(input: Expr, *args: Any, span: Span | None = None, **kwargs: Any) -> Call:
-    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=, src=)``."""
+    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=,
+    src=)``."""
     dim, index, src = update_operands(args, kwargs)
     return call("tile.scatter_update", [input, index, src], at(span), dim=static_int(dim, "dim"))
 
@@ -108,7 +113,9 @@ def mrgsort_format1(src: Expr, block_len: Any, span: Span | None = None) -> Call
     return call("tile.mrgsort_format1", [src, retyped(block_len, _INT32, span)], span)
 
 
-def mrgsort_format2(src0: Expr, src1: Expr, *more: Expr, exhausted: bool = False, span: Span | None = None) -> Call:
+def mrgsort_format2(
+    src0: Expr, src1: Expr, *more: Expr, exhausted: bool = False, span: Span | None = None
+) -> Call:
     """Merge two to four sorted lists; the last argument is scratch of the result's shape."""
     return call("tile.mrgsort_format2", [src0, src1, *more], at(span), exhausted=exhausted)
 
@@ -133,7 +140,9 @@ def mrgsort(
     if src1 is None:
         raise ValueError("mrgsort requires block_len, or at least two sources and tmp")
     if tmp is None:
-        raise ValueError("mrgsort of several tiles requires scratch of the result's shape; pass it as the tmp keyword")
+        raise ValueError(
+            "mrgsort of several tiles requires scratch of the result's shape; pass it as the tmp keyword"
+        )
     if src3 is not None and src2 is None:
         raise ValueError("mrgsort: src3 is given without src2")
     sources = [src for src in (src1, src2, src3) if src is not None]
@@ -151,7 +160,9 @@ def _named_code(value: Any, names: dict[str, int], what: str) -> int:
         value = value.value
     if isinstance(value, int) and not isinstance(value, bool) and value in names.values():
         return value
-    raise ValueError(f"mgather {what} must be one of {', '.join(names)} or 0 to {len(names) - 1}, got {value!r}")
+    raise ValueError(
+        f"mgather {what} must be one of {', '.join(names)} or 0 to {len(names) - 1}, got {value!r}"
+    )
 
 
 def mgather(

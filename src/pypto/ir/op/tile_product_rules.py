@@ -6,7 +6,19 @@ from pypto.core.dtype import DataType
 from pypto.ir.enums import CompactMode, MemorySpace
 from pypto.ir.expr import ConstInt, Expr
 from pypto.ir.op import dtypes as dt
-from pypto.ir.op.extents import ONE, all_same, as_int, const, equal, floordiv, is_zero, less_equal, mul, show, show_all
+from pypto.ir.op.extents import (
+    ONE,
+    all_same,
+    as_int,
+    const,
+    equal,
+    floordiv,
+    is_zero,
+    less_equal,
+    mul,
+    show,
+    show_all,
+)
 from pypto.ir.op.regions import Extents
 from pypto.ir.op.results import (
     Acc,
@@ -34,7 +46,7 @@ from pypto.ir.op.tensor_view_rules import is_packed, layout_of
 from pypto.ir.op_registry import Args, Deduce, Kwargs
 from pypto.ir.types import TensorType, TileType, TupleType, Type
 
-# --- matrix products ----------------------------------------------------------------------------------------------
+# --- matrix products ------------------------------------------------------------------------------
 
 
 def _require_rank2(op: str, **tiles: TileType) -> None:
@@ -47,16 +59,20 @@ def _product(op: str, lhs: TileType, rhs: TileType) -> tuple[list[Expr], list[Ex
     """Shape, valid extents and element type of ``lhs @ rhs``."""
     _require_rank2(op, lhs=lhs, rhs=rhs)
     if lhs.dtype is not rhs.dtype:
-        raise ValueError(f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}")
+        raise ValueError(
+            f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}"
+        )
     if equal(lhs.shape_[1], rhs.shape_[0]) is False:
         raise ValueError(
-            f"The operator {op} requires matching physical inner dimensions, got lhs physical K={show(lhs.shape_[1])} "
+            f"The operator {op} requires matching physical inner dimensions, got lhs physical "
+            f"K={show(lhs.shape_[1])} "
             f"and rhs physical K={show(rhs.shape_[0])}"
         )
     left, right = tile_region(lhs, op).valid, tile_region(rhs, op).valid
     if less_equal(left[1], right[0]) is False:
         raise ValueError(
-            f"The operator {op} requires rhs valid K to cover lhs valid K, got {show(right[0])} and {show(left[1])}"
+            f"The operator {op} requires rhs valid K to cover lhs valid K, got {show(right[0])} and "
+            f"{show(left[1])}"
         )
     return [lhs.shape_[0], rhs.shape_[1]], [left[0], right[1]], dt.accumulator(lhs.dtype)
 
@@ -79,7 +95,8 @@ def _check_accumulator(op: str, acc: TileType, shape: Extents, valid: Extents, d
     for axis, letter in enumerate("MN"):
         if equal(acc.shape_[axis], shape[axis]) is False:
             raise ValueError(
-                f"The operator {op} requires acc physical {letter}={show(acc.shape_[axis])} to equal the product's "
+                f"The operator {op} requires acc physical {letter}={show(acc.shape_[axis])} to equal the "
+                "product's "
                 f"physical {letter}={show(shape[axis])}"
             )
         have = tile_region(acc, op).valid[axis]
@@ -102,7 +119,8 @@ def matmul_acc(args: Args, kwargs: Kwargs) -> Type:
 
 
 def acc_result(acc: TileType) -> TileType:
-    """The accumulator's own type; one without a space gets the layout that it has in the accumulator buffer."""
+    """The accumulator's own type; one without a space gets the layout that it has in the accumulator
+    buffer."""
     if acc.memory_space is not None:
         return acc
     return implicit_tile(acc.shape_, acc.dtype, tile_region(acc).valid, Acc)
@@ -121,13 +139,16 @@ def _check_bias(op: str, bias: TileType, shape: Extents, valid: Extents, dtype: 
     if bias.dtype is not dtype:
         raise ValueError(f"The operator {op} requires bias dtype {dtype}, got {bias.dtype}")
     if equal(bias.shape_[0], ONE) is False or equal(bias.shape_[1], shape[1]) is False:
-        raise ValueError(f"The operator {op} requires bias shape [1, {show(shape[1])}], got {show_all(bias.shape_)}")
+        raise ValueError(
+            f"The operator {op} requires bias shape [1, {show(shape[1])}], got {show_all(bias.shape_)}"
+        )
     rows, columns = tile_region(bias, op).valid
     if is_zero(rows):
         raise ValueError(f"The operator {op} requires bias to cover one broadcast row, got 0 valid rows")
     if less_equal(valid[1], columns) is False:
         raise ValueError(
-            f"The operator {op} requires bias valid N={show(columns)} to cover output valid N={show(valid[1])}"
+            f"The operator {op} requires bias valid N={show(columns)} to cover output valid "
+            f"N={show(valid[1])}"
         )
 
 
@@ -139,7 +160,9 @@ def _gemv(op: str, lhs: TileType, rhs: TileType, kwargs: Kwargs) -> TileType:
     dt.require(lhs.dtype, _GEMV_DTYPES, op)
     for kind, rows in (("physical", shape[0]), ("logical", valid[0])):
         if equal(rows, ONE) is not True:
-            raise ValueError(f"The operator {op} requires the {kind} row extent to be exactly 1, got {show(rows)}")
+            raise ValueError(
+                f"The operator {op} requires the {kind} row extent to be exactly 1, got {show(rows)}"
+            )
     phase = kwargs.get("acc_phase", "unspecified")
     if phase not in ("unspecified", "partial", "final"):
         raise ValueError(f"The operator {op} requires acc_phase unspecified, partial or final, got {phase!r}")
@@ -162,7 +185,8 @@ def gemv_acc(args: Args, kwargs: Kwargs) -> Type:
         raise ValueError(f"The operator {op} requires accumulator shape {show_all(result.shape_)}")
     if not all_same(tile_region(acc, op).valid, tile_region(result, op).valid):
         raise ValueError(
-            f"The operator {op} requires accumulator valid_shape {show_all(tile_region(result, op).valid)}, got "
+            f"The operator {op} requires accumulator valid_shape {show_all(tile_region(result, op).valid)}, "
+            "got "
             f"{show_all(tile_region(acc, op).valid)}"
         )
     return acc_result(acc)
@@ -181,7 +205,9 @@ def _batch_product(op: str, lhs: TileType, rhs: TileType) -> tuple[list[Expr], D
         if len(tile.shape_) < 2:
             raise ValueError(f"The operator {op} requires {name} of rank >= 2, got {show_all(tile.shape_)}")
     if lhs.dtype is not rhs.dtype:
-        raise ValueError(f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}")
+        raise ValueError(
+            f"The operator {op} requires identical lhs and rhs dtypes, got {lhs.dtype} and {rhs.dtype}"
+        )
     if equal(lhs.shape_[-1], rhs.shape_[-2]) is False:
         raise ValueError(
             f"The operator {op} requires matching inner dimensions, got {show(lhs.shape_[-1])} and "
@@ -210,11 +236,13 @@ def batch_matmul_acc(args: Args, kwargs: Kwargs) -> Type:
             f"{show_all(shape[:-2])}"
         )
     if not all_same(acc.shape_[-2:], shape[-2:]):
-        raise ValueError(f"The operator {op} requires acc of shape {show_all(shape)}, got {show_all(acc.shape_)}")
+        raise ValueError(
+            f"The operator {op} requires acc of shape {show_all(shape)}, got {show_all(acc.shape_)}"
+        )
     return acc_result(acc)
 
 
-# --- block-scaled products ----------------------------------------------------------------------------------------
+# --- block-scaled products ------------------------------------------------------------------------
 
 
 def _mx_product(
@@ -232,7 +260,9 @@ def _mx_product(
             raise ValueError(f"The operator {op} requires {name} dtype FP8E8M0, got {scale.dtype}")
     m, k, n = lhs.shape_[0], lhs.shape_[1], rhs.shape_[1]
     if equal(k, rhs.shape_[0]) is False:
-        raise ValueError(f"The operator {op} requires matching physical K, got {show(k)} and {show(rhs.shape_[0])}")
+        raise ValueError(
+            f"The operator {op} requires matching physical K, got {show(k)} and {show(rhs.shape_[0])}"
+        )
     for letter, extent, step in (("M", m, 16), ("K", k, 64), ("N", n, 32)):
         value = as_int(extent)
         if value is not None and value % step:
@@ -240,7 +270,9 @@ def _mx_product(
     blocks = floordiv(k, 32)
     for name, scale, wanted in (("lhs_scale", lhs_scale, [m, blocks]), ("rhs_scale", rhs_scale, [blocks, n])):
         if any(equal(a, b) is False for a, b in zip(scale.shape_, wanted, strict=True)):
-            raise ValueError(f"The operator {op} requires {name} shape {show_all(wanted)}, got {show_all(scale.shape_)}")
+            raise ValueError(
+                f"The operator {op} requires {name} shape {show_all(wanted)}, got {show_all(scale.shape_)}"
+            )
     left, right = tile_region(lhs, op).valid, tile_region(rhs, op).valid
     if equal(left[1], right[0]) is not True or is_zero(left[1]):
         raise ValueError(
@@ -273,7 +305,7 @@ def matmul_mx_bias(args: Args, kwargs: Kwargs) -> Type:
     return _accumulator_tile(shape, valid, dt.FP32)
 
 
-# --- gather -------------------------------------------------------------------------------------------------------
+# --- gather ---------------------------------------------------------------------------------------
 
 
 def gather(args: Args, kwargs: Kwargs) -> Type:
@@ -323,8 +355,8 @@ def gather_compare(args: Args, kwargs: Kwargs) -> Type:
 
 
 _MGATHER_DTYPES = (
-    dt.INT8, dt.INT16, dt.INT32, dt.UINT8, dt.UINT16, dt.UINT32, dt.FP16, dt.BF16, dt.FP32, dt.FP8E4M3FN, dt.FP8E5M2,
-    dt.HF8,
+    dt.INT8, dt.INT16, dt.INT32, dt.UINT8, dt.UINT16, dt.UINT32, dt.FP16, dt.BF16, dt.FP32, dt.FP8E4M3FN,
+    dt.FP8E5M2, dt.HF8,
 )  # fmt: skip
 
 
@@ -366,7 +398,9 @@ def _mgather_vector(op: str, memory: TensorType, index: Type, coalesce: int, cou
 def _index_axis(op: str, shape: tuple[Expr, ...]) -> int:
     rows, columns = as_int(shape[0]), as_int(shape[1])
     if rows is None or columns is None or 1 not in (rows, columns):
-        raise ValueError(f"The operator {op} by row requires a static idx shape [1, R] or [R, 1], got {show_all(shape)}")
+        raise ValueError(
+            f"The operator {op} by row requires a static idx shape [1, R] or [R, 1], got {show_all(shape)}"
+        )
     return 1 if rows == 1 else 0
 
 
@@ -382,7 +416,9 @@ def _mgather_matrix(op: str, memory: TensorType, index: Type, coalesce: int, arg
         if scratch is not None:
             raise ValueError(f"The operator {op} by row takes no scratch")
         if len(index.shape_) != 2 or as_int(index.shape_[0]) != 1:
-            raise ValueError(f"The operator {op} by row into Mat requires idx shape [1, R], got {show_all(index.shape_)}")
+            raise ValueError(
+                f"The operator {op} by row into Mat requires idx shape [1, R], got {show_all(index.shape_)}"
+            )
         shape: Extents = [index.shape_[1], memory.shape_[-1]]
     else:
         _check_scratch(op, args, memory, index, scratch)
@@ -391,7 +427,8 @@ def _mgather_matrix(op: str, memory: TensorType, index: Type, coalesce: int, arg
     per_block = 32 // memory.dtype.get_byte()
     if rows is None or columns is None or rows % 16 or columns % per_block:
         raise ValueError(
-            f"The operator {op} into Mat requires rows divisible by 16 and columns divisible by {per_block}, got "
+            f"The operator {op} into Mat requires rows divisible by 16 and columns divisible by "
+            f"{per_block}, got "
             f"{show_all(shape)}"
         )
     valid = None
@@ -414,7 +451,9 @@ def _check_scratch(op: str, args: Args, memory: TensorType, index: TensorType, s
         raise ValueError(f"The operator {op} requires scratch dtype {memory.dtype}, got {kind.dtype}")
     have, want = _volume(kind.shape_), _volume(index.shape_)
     if have is None or want is None or have < want or not is_packed(kind):
-        raise ValueError(f"The operator {op} requires static contiguous scratch of at least idx's element count")
+        raise ValueError(
+            f"The operator {op} requires static contiguous scratch of at least idx's element count"
+        )
 
 
 def _volume(shape: Extents) -> int | None:
@@ -426,7 +465,7 @@ def _volume(shape: Extents) -> int | None:
     return total
 
 
-# --- scatter ------------------------------------------------------------------------------------------------------
+# --- scatter --------------------------------------------------------------------------------------
 
 
 def scatter(args: Args, kwargs: Kwargs) -> Type:
@@ -439,7 +478,8 @@ def scatter(args: Args, kwargs: Kwargs) -> Type:
     for i, (a, b) in enumerate(zip(indexes.shape_, source.shape_, strict=True)):
         if equal(a, b) is False:
             raise ValueError(
-                f"The operator {op} requires indexes.shape[{i}] == src.shape[{i}], got {show(a)} and {show(b)}"
+                f"The operator {op} requires indexes.shape[{i}] == src.shape[{i}], got {show(a)} and "
+                f"{show(b)}"
             )
     return target
 
@@ -472,7 +512,7 @@ def mscatter(args: Args, kwargs: Kwargs) -> Type:
     return target
 
 
-# --- sort ---------------------------------------------------------------------------------------------------------
+# --- sort -----------------------------------------------------------------------------------------
 
 
 def sort32(args: Args, kwargs: Kwargs) -> Type:
@@ -497,7 +537,8 @@ def mrgsort_format1(args: Args, kwargs: Kwargs) -> Type:
 
 
 def mrgsort_format2(args: Args, kwargs: Kwargs) -> Type:
-    """``tile.mrgsort_format2``: merge two to four sorted lists; the last argument is scratch of the result's shape."""
+    """``tile.mrgsort_format2``: merge two to four sorted lists; the last argument is scratch of the
+    result's shape."""
     op = "tile.mrgsort_format2"
     if not 3 <= len(args) <= 5:
         raise ValueError(f"The operator {op} requires 2 to 4 sources and tmp, got {len(args)} arguments")
@@ -505,7 +546,9 @@ def mrgsort_format2(args: Args, kwargs: Kwargs) -> Type:
     dt.require(sources[0].dtype, (dt.FP16, dt.FP32), op, "src dtype")
     for other in sources[1:]:
         if other.dtype is not sources[0].dtype:
-            raise ValueError(f"The operator {op} requires the same dtype, got {sources[0].dtype} and {other.dtype}")
+            raise ValueError(
+                f"The operator {op} requires the same dtype, got {sources[0].dtype} and {other.dtype}"
+            )
     return implicit_tile(tmp.shape_, sources[0].dtype)
 
 

@@ -39,7 +39,7 @@ from pypto.ir.types import TileType, Type
 DtypeRule = dt.DtypeSet | None
 
 
-# --- elementwise --------------------------------------------------------------------------------------------------
+# --- elementwise ----------------------------------------------------------------------------------
 
 
 def _combined(op: str, lhs: TileType, rhs: TileType, dtype: DataType) -> TileType:
@@ -217,7 +217,7 @@ def prelu(args: Args, kwargs: Kwargs) -> Type:
     return tile_like(source, source.dtype)
 
 
-# --- compare and select -------------------------------------------------------------------------------------------
+# --- compare and select ---------------------------------------------------------------------------
 
 
 def packed_predicate(source: TileType, op: str) -> TileType:
@@ -233,6 +233,7 @@ def packed_predicate(source: TileType, op: str) -> TileType:
 
 def compare(op: str) -> Deduce:
     """Tile with tile or scalar; a packed predicate."""
+
     def deduce(args: Args, kwargs: Kwargs) -> Type:
         check_compare_code(op, kwargs)
         lhs, rhs = tile_of(args[0]), args[1].type
@@ -285,11 +286,13 @@ def sels(args: Args, kwargs: Kwargs) -> Type:
         )
     scalar, needed = scalar_dtype(args[3], op, "scalar"), signed_counterpart(source.dtype)
     if scalar is not needed:
-        raise ValueError(f"The operator {op} requires scalar dtype {needed} for src dtype {source.dtype}, got {scalar}")
+        raise ValueError(
+            f"The operator {op} requires scalar dtype {needed} for src dtype {source.dtype}, got {scalar}"
+        )
     return tile_like(source, source.dtype)
 
 
-# --- reductions ---------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------
 
 
 def _check_scratch(op: str, source: TileType, tmp: TileType, *, exact: bool) -> None:
@@ -298,11 +301,14 @@ def _check_scratch(op: str, source: TileType, tmp: TileType, *, exact: bool) -> 
             f"The operator {op} requires tmp_tile dtype to match input dtype {source.dtype}, got {tmp.dtype}"
         )
     if len(tmp.shape_) != len(source.shape_):
-        raise ValueError(f"The operator {op} requires tmp_tile of rank {len(source.shape_)}, got {show_all(tmp.shape_)}")
+        raise ValueError(
+            f"The operator {op} requires tmp_tile of rank {len(source.shape_)}, got {show_all(tmp.shape_)}"
+        )
     if exact:
         if not all_same(tmp.shape_, source.shape_):
             raise ValueError(
-                f"The operator {op} requires tmp_tile {show_all(tmp.shape_)} to exactly match the input shape "
+                f"The operator {op} requires tmp_tile {show_all(tmp.shape_)} to exactly match the input "
+                "shape "
                 f"{show_all(source.shape_)}"
             )
     elif any(less_equal(s, t) is False for s, t in zip(source.shape_, tmp.shape_, strict=True)):
@@ -350,7 +356,7 @@ def col_reduction(op: str, *, index: bool = False) -> Deduce:
     return deduce
 
 
-# --- broadcasts along an axis -------------------------------------------------------------------------------------
+# --- broadcasts along an axis ---------------------------------------------------------------------
 
 
 def _check_ranks(op: str, tile: TileType, vector: TileType) -> None:
@@ -374,7 +380,8 @@ def row_expand(op: str) -> Deduce:
             )
         if equal(tile.shape_[-2], vector.shape_[-2]) is False:
             raise ValueError(
-                f"The operator {op} requires matching rows, got {show_all(tile.shape_)} and {show_all(vector.shape_)}"
+                f"The operator {op} requires matching rows, got {show_all(tile.shape_)} and "
+                f"{show_all(vector.shape_)}"
             )
         return tile_like(tile, dt.promote(tile.dtype, vector.dtype))
 
@@ -407,7 +414,9 @@ def row_expand_add(args: Args, kwargs: Kwargs) -> Type:
     op = "tile.row_expand_add"
     tile, vector = tile_of(args[0]), tile_of(args[1])
     if len(args) > 2 and not isinstance(args[2].type, TileType):
-        raise ValueError(f"The operator {op} requires tmp to be a TileType, got {type(args[2].type).__name__}")
+        raise ValueError(
+            f"The operator {op} requires tmp to be a TileType, got {type(args[2].type).__name__}"
+        )
     _check_ranks(op, tile, vector)
     if tile.get_effective_tile_view().blayout is not ROW:
         raise ValueError(f"The operator {op} requires src0 effective blayout to be row_major")
@@ -417,7 +426,8 @@ def row_expand_add(args: Args, kwargs: Kwargs) -> Type:
     rows, vector_valid = tile_region(tile, op).valid[-2], tile_region(vector, op).valid
     if equal(rows, vector_valid[-2]) is not True:
         raise ValueError(
-            f"The operator {op} requires src1 valid row extent to match src0/dst, got {show(vector_valid[-2])} and "
+            f"The operator {op} requires src1 valid row extent to match src0/dst, got "
+            f"{show(vector_valid[-2])} and "
             f"{show(rows)}"
         )
     packed = vector.get_effective_tile_view().blayout is ROW
@@ -427,6 +437,7 @@ def row_expand_add(args: Args, kwargs: Kwargs) -> Type:
     wanted = block if packed and not single else 1
     if equal(vector_valid[-1], const(wanted)) is not True:
         raise ValueError(
-            f"The operator {op} requires src1 valid last dimension to be {wanted}, got {show(vector_valid[-1])}"
+            f"The operator {op} requires src1 valid last dimension to be {wanted}, got "
+            f"{show(vector_valid[-1])}"
         )
     return tile_like(tile, tile.dtype)

@@ -1,7 +1,8 @@
 """From IR builders to DSL functions: unwrap the handles, call the builder, wrap the result.
 
-A DSL function is described by its builder and its signature as users see it (no span; the parser pins the place).
-A parameter whose default is True or False is a compile-time flag: a constant of the program text is accepted for it.
+A DSL function is described by its builder and its signature as users see it (no span; the parser pins the
+place). A parameter whose default is True or False is a compile-time flag: a constant of the program text is
+accepted for it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def wrap(call: ir.Expr) -> Any:
 
 
 def is_scalar_like(value: Any) -> bool:
-    """Whether the value can be the scalar operand of an operator: a number, a Scalar, or a scalar expression."""
+    """Whether the value can be the scalar operand of an operator: a number, a Scalar, or a scalar
+    expression."""
     if isinstance(value, (bool, ir.ConstBool)):
         return False
     if isinstance(value, (int, float, Scalar)):
@@ -81,7 +83,7 @@ def is_scalar_like(value: Any) -> bool:
     return isinstance(value, ir.Expr) and isinstance(value.type, ScalarType)
 
 
-# --- making functions ---------------------------------------------------------------------------------------------
+# --- making functions -----------------------------------------------------------------------------
 
 
 def lift(builder: Callable[..., ir.Expr], signature: str, name: str | None = None) -> DslFunction:

@@ -20,15 +20,14 @@ set_ffts = _lift(_ir.set_ffts, "workspace, span=None")
 bar_v, bar_m = _lift(_ir.bar_v, "span=None"), _lift(_ir.bar_m, "span=None")
 bar_all, fence = _lift(_ir.bar_all, "span=None"), _lift(_ir.fence, "span=None")
 cacheinvalid = _lift(_ir.cacheinvalid, "tensor=None, shapes=None, offsets=None, span=None")
-syncall = _lift(
-    _ir.syncall, '*, core_type="mix", mode="hard", gm_workspace=None, used_cores=None, span=None'
-)
+syncall = _lift(_ir.syncall, '*, core_type="mix", mode="hard", gm_workspace=None, used_cores=None, span=None')
 reserve_buffer = _lift(_ir.reserve_buffer, "*, name, size, base=-1, span=None")
 import_peer_buffer = _lift(_ir.import_peer_buffer, "*, name, peer_func, span=None")
 aic_initialize_pipe, aiv_initialize_pipe = (
     _lift(
         build,
-        "c2v_consumer_buf=0, v2c_consumer_buf=0, *, dir_mask, slot_size, slot_num=None, local_slot_num=None, id=None, "
+        "c2v_consumer_buf=0, v2c_consumer_buf=0, *, dir_mask, slot_size, slot_num=None, "
+        "local_slot_num=None, id=None, "
         "span=None",
     )
     for build in (_ir.aic_initialize_pipe, _ir.aiv_initialize_pipe)
@@ -46,8 +45,8 @@ def task_dummy(*, deps: Any = None, span: Any = None) -> NoReturn:
 
 
 __all__ = [
-    "AUTO", "aic_initialize_pipe", "aiv_initialize_pipe", "available_aiv_count", "available_cluster_count", "bar_all",
-    "bar_m", "bar_v", "cacheinvalid", "fence", "import_peer_buffer", "reserve_buffer", "set_ffts", "sync_dst",
-    "sync_set", "sync_src", "sync_wait", "syncall", "task_dummy", "task_invalid", "tfree_to_aic", "tfree_to_aiv",
-    "tpop_from_aic", "tpop_from_aiv", "tpush_to_aic", "tpush_to_aiv",
+    "AUTO", "aic_initialize_pipe", "aiv_initialize_pipe", "available_aiv_count", "available_cluster_count",
+    "bar_all", "bar_m", "bar_v", "cacheinvalid", "fence", "import_peer_buffer", "reserve_buffer",
+    "set_ffts", "sync_dst", "sync_set", "sync_src", "sync_wait", "syncall", "task_dummy", "task_invalid",
+    "tfree_to_aic", "tfree_to_aiv", "tpop_from_aic", "tpop_from_aiv", "tpush_to_aic", "tpush_to_aiv",
 ]  # fmt: skip

@@ -70,15 +70,15 @@ col_sum, col_max, col_min, col_prod, col_argmax, col_argmin = (
     _lift(getattr(_ir, f"col_{leaf}"), "input") for leaf in ("sum", "max", "min", "prod", "argmax", "argmin")
 )
 (
-    row_expand, row_expand_add, row_expand_sub, row_expand_mul, row_expand_div, row_expand_max, row_expand_min,
-    row_expand_expdif,
+    row_expand, row_expand_add, row_expand_sub, row_expand_mul, row_expand_div, row_expand_max,
+    row_expand_min, row_expand_expdif,
 ) = (
     _operands(f"row_expand{suffix}")
     for suffix in ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif")
 )  # fmt: skip
 (
-    col_expand, col_expand_add, col_expand_sub, col_expand_mul, col_expand_div, col_expand_max, col_expand_min,
-    col_expand_expdif,
+    col_expand, col_expand_add, col_expand_sub, col_expand_mul, col_expand_div, col_expand_max,
+    col_expand_min, col_expand_expdif,
 ) = (
     _operands(f"col_expand{suffix}")
     for suffix in ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif")
@@ -90,12 +90,11 @@ matmul_acc = _lift(_ir.matmul_acc, "acc, lhs, rhs, a_trans=False, b_trans=False,
 
 # sort, gather, scatter
 sort32 = _operands("sort32")
-mrgsort = _lift(
-    _ir.mrgsort, "src0, src1=None, src2=None, src3=None, *, exhausted=False, block_len=None"
-)
+mrgsort = _lift(_ir.mrgsort, "src0, src1=None, src2=None, src3=None, *, exhausted=False, block_len=None")
 gather = _lift(
     _ir.gather,
-    "input, dim=None, index=None, *, mask_pattern=None, output_dtype=None, kvalue=None, cmp_mode=None, out_cols=None, "
+    "input, dim=None, index=None, *, mask_pattern=None, output_dtype=None, kvalue=None, cmp_mode=None, "
+    "out_cols=None, "
     "offset=0, count_dtype=None",
 )
 gather_row = _lift(
@@ -103,14 +102,16 @@ gather_row = _lift(
 )
 paged_gather = _lift(
     _ir.paged_gather,
-    "src, indices, block_table, block_size, size, max_indices, *, space=MemorySpace.Mat, col_off=0, is_trans=False, "
+    "src, indices, block_table, block_size, size, max_indices, *, space=MemorySpace.Mat, col_off=0, "
+    "is_trans=False, "
     "is_b_matrix=False",
 )
 scatter = _lift(_ir.scatter, "input, dim=None, index=None, src=None, *, mask_pattern=None, dst=None")
 
 
 def scatter_update(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=, src=)``."""
+    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=,
+    src=)``."""
     unwrap = _lifting.unwrap
     named = {key: unwrap(value) for key, value in kwargs.items()}
     return _lifting.wrap(_ir.scatter_update(unwrap(input), *map(unwrap, args), **named))
@@ -143,4 +144,6 @@ def dump_tag(tensor: Any) -> Any:
     return tensor
 
 
-__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("Any", "annotations"))
+__all__ = sorted(
+    name for name in globals() if not name.startswith("_") and name not in ("Any", "annotations")
+)

@@ -20,9 +20,7 @@ def _operands(leaf: str) -> Any:
 
 
 # allocation and transfer
-create = _lift(
-    _ir.create, "shape, dtype, target_memory=MemorySpace.Vec, transpose=None, *, flat_layout=None"
-)
+create = _lift(_ir.create, "shape, dtype, target_memory=MemorySpace.Vec, transpose=None, *, flat_layout=None")
 create_tile = create
 load = _lift(
     _ir.load, "tensor, offsets, shapes, valid_shape=None, target_memory=MemorySpace.Vec, clamp=False"
@@ -76,13 +74,19 @@ row_sum, row_max, row_min, row_prod, row_argmax, row_argmin = (
 col_sum, col_max, col_min, col_prod, col_argmax, col_argmin = (
     _operands(f"col_{combine}") for combine in ("sum", "max", "min", "prod", "argmax", "argmin")
 )
-row_expand, row_expand_sub, row_expand_mul, row_expand_div, row_expand_max, row_expand_min, row_expand_expdif = (
-    _operands(f"row_expand{suffix}") for suffix in ("", "_sub", "_mul", "_div", "_max", "_min", "_expdif")
-)
+(
+    row_expand,
+    row_expand_sub,
+    row_expand_mul,
+    row_expand_div,
+    row_expand_max,
+    row_expand_min,
+    row_expand_expdif,
+) = (_operands(f"row_expand{suffix}") for suffix in ("", "_sub", "_mul", "_div", "_max", "_min", "_expdif"))
 row_expand_add = _lift(_ir.row_expand_add, "tile, row_vec, tmp=None")
 (
-    col_expand, col_expand_add, col_expand_sub, col_expand_mul, col_expand_div, col_expand_max, col_expand_min,
-    col_expand_expdif,
+    col_expand, col_expand_add, col_expand_sub, col_expand_mul, col_expand_div, col_expand_max,
+    col_expand_min, col_expand_expdif,
 ) = (
     _operands(f"col_expand{suffix}")
     for suffix in ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif")
@@ -120,7 +124,8 @@ mrgsort = _lift(
 
 
 def scatter_update(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=, src=)``."""
+    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=,
+    src=)``."""
     unwrap = _lifting.unwrap
     named = {key: unwrap(value) for key, value in kwargs.items()}
     return _lifting.wrap(_ir.scatter_update(unwrap(input), *map(unwrap, args), **named))
@@ -147,7 +152,8 @@ arange = ci
 tri = _lift(_ir.tri, "diagonal, shape, valid_shape=None, dtype=DataType.INT32, upper=False")
 random = _lift(
     _ir.random,
-    "key0, key1, counter0, counter1, counter2, counter3, shape, valid_shape=None, dtype=DataType.UINT32, rounds=10",
+    "key0, key1, counter0, counter1, counter2, counter3, shape, valid_shape=None, dtype=DataType.UINT32, "
+    "rounds=10",
 )
 get_block_idx, get_block_num, get_subblock_idx = map(
     _operands, ("get_block_idx", "get_block_num", "get_subblock_idx")
@@ -176,7 +182,8 @@ def _extreme(name: str, build: Any, lhs: Any, rhs: Any) -> Any:
 
 # lanes
 def aiv_shard(x: Any, *, split: Any = None, lane_stride: Any = None) -> Any:
-    """One vector lane's half of a tile; inside ``for ... in pl.split_aiv(...)``, or with an explicit split."""
+    """One vector lane's half of a tile; inside ``for ... in pl.split_aiv(...)``, or with an explicit
+    split."""
     if split is None:
         raise RuntimeError("pl.aiv_shard must be used inside a 'for ... in pl.split_aiv(...)' loop")
     return _lifting.wrap(_ir.aiv_shard(_lifting.unwrap(x), split=split, lane_stride=lane_stride))
@@ -196,5 +203,7 @@ tpop_from_aiv = _lift(_ir.tpop_from_aiv, "*, shape=None, dtype=None, split=0, id
 
 __all__ = ["MaskPattern"]
 __all__ += sorted(
-    name for name in globals() if not name.startswith("_") and name not in ("Any", "MaskPattern", "annotations")
+    name
+    for name in globals()
+    if not name.startswith("_") and name not in ("Any", "MaskPattern", "annotations")
 )

@@ -1,7 +1,7 @@
 """``pl.<op>``: one name for the tensor and the tile form; the kinds of the operands decide.
 
-Every function raises TypeError where tensors and tiles are mixed, where no form fits the operands, and where the chosen
-level cannot honour an argument.
+Every function raises TypeError where tensors and tiles are mixed, where no form fits the operands, and
+where the chosen level cannot honour an argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pypto.language.typing import Scalar, Tensor, Tile
 Unified = Callable[..., Any]
 
 
-# --- dispatch -----------------------------------------------------------------------------------------------------
+# --- dispatch -------------------------------------------------------------------------------------
 
 
 def _kind(value: Any) -> str:
@@ -63,7 +63,7 @@ def _titled(function: Unified, name: str, doc: str) -> Unified:
     return function
 
 
-# --- two operands -------------------------------------------------------------------------------------------------
+# --- two operands ---------------------------------------------------------------------------------
 
 _SCALAR_EXPRESSIONS = {"add": ir.add, "sub": ir.sub, "mul": ir.mul, "div": ir.truediv}
 
@@ -86,7 +86,9 @@ def _arithmetic(name: str) -> Unified:
             return _scalar_expression(name, lhs, rhs)
         raise _mismatch(name, (lhs, rhs))
 
-    return _titled(function, name, f"``{name}`` of two tensors, two tiles, either with a scalar, or two scalars.")
+    return _titled(
+        function, name, f"``{name}`` of two tensors, two tiles, either with a scalar, or two scalars."
+    )
 
 
 add, sub, mul = _arithmetic("add"), _arithmetic("sub"), _arithmetic("mul")
@@ -219,7 +221,7 @@ def sort32(src: Any, idx: Any) -> Any:
     return _level("sort32", src, idx).sort32(src, idx)
 
 
-# --- one operand --------------------------------------------------------------------------------------------------
+# --- one operand ----------------------------------------------------------------------------------
 
 
 def _unary(name: str) -> Unified:
@@ -287,7 +289,7 @@ row_argmax, row_argmin, col_argmax, col_argmin = (
 col_sum = _reduction("col_sum", required=False)
 
 
-# --- views, shape changes, elements -------------------------------------------------------------------------------
+# --- views, shape changes, elements ---------------------------------------------------------------
 
 
 def reshape(input: Any, shape: Any) -> Any:
@@ -364,7 +366,7 @@ def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = AtomicType.
     return tile_ops.assemble(target, source, offset)
 
 
-# --- matrix products ----------------------------------------------------------------------------------------------
+# --- matrix products ------------------------------------------------------------------------------
 
 _TRANSPOSE_HINT = "; pass pl.tile.transpose_view(operand) instead"
 
@@ -394,7 +396,8 @@ def _check_tile_out_dtype(lhs: Tile, out_dtype: Any) -> None:
         raise TypeError(f"pl.matmul: out_dtype must be a DataType, got {type(out_dtype).__name__}")
     if out_dtype is not deduced:
         raise TypeError(
-            f"pl.matmul: out_dtype={out_dtype} is not supported for Tile operands, whose product has dtype {deduced}; "
+            f"pl.matmul: out_dtype={out_dtype} is not supported for Tile operands, whose product has dtype "
+            f"{deduced}; "
             "convert the result with pl.cast"
         )
 
@@ -418,7 +421,7 @@ def batch_matmul(lhs: Any, rhs: Any) -> Any:
     raise TypeError(f"pl.batch_matmul: expected Tile operands, got ({_kind(lhs)}, {_kind(rhs)})")
 
 
-# --- sort, gather, scatter ----------------------------------------------------------------------------------------
+# --- sort, gather, scatter ------------------------------------------------------------------------
 
 
 def gather_row(
@@ -437,7 +440,8 @@ def gather_row(
 
 
 def scatter_update(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=, src=)``."""
+    """Replace rows: ``(input, dim, index, src)``, ``(input, index, src, dim=d)``, ``(input, d, index=,
+    src=)``."""
     return _level("scatter_update", input).scatter_update(input, *args, **kwargs)
 
 
@@ -460,13 +464,14 @@ def mrgsort(
 
 
 __all__ = [
-    "abs", "add", "and_", "ands", "assemble", "batch_matmul", "cast", "cmp", "col_argmax", "col_argmin", "col_expand",
-    "col_expand_add", "col_expand_div", "col_expand_expdif", "col_expand_max", "col_expand_min", "col_expand_mul",
-    "col_expand_sub", "col_max", "col_min", "col_prod", "col_sum", "concat", "cos", "div", "exp", "expands", "fillpad",
-    "fillpad_expand", "fmod", "fmods", "gather_row", "log", "matmul", "matmul_acc", "maximum", "minimum", "mrgsort",
-    "mul", "neg", "not_", "or_", "ors", "part_add", "part_max", "part_min", "part_mul", "read", "recip",
-    "reinterpret_view", "reshape", "row_argmax", "row_argmin", "row_expand", "row_expand_add", "row_expand_div",
-    "row_expand_expdif", "row_expand_max", "row_expand_min", "row_expand_mul", "row_expand_sub", "row_max", "row_min",
-    "row_prod", "row_sum", "rsqrt", "scatter_update", "set_validshape", "shl", "shls", "shr", "shrs", "sin", "slice",
-    "sort32", "sqrt", "sub", "transpose", "write", "xor", "xors",
+    "abs", "add", "and_", "ands", "assemble", "batch_matmul", "cast", "cmp", "col_argmax", "col_argmin",
+    "col_expand", "col_expand_add", "col_expand_div", "col_expand_expdif", "col_expand_max",
+    "col_expand_min", "col_expand_mul", "col_expand_sub", "col_max", "col_min", "col_prod", "col_sum",
+    "concat", "cos", "div", "exp", "expands", "fillpad", "fillpad_expand", "fmod", "fmods", "gather_row",
+    "log", "matmul", "matmul_acc", "maximum", "minimum", "mrgsort", "mul", "neg", "not_", "or_", "ors",
+    "part_add", "part_max", "part_min", "part_mul", "read", "recip", "reinterpret_view", "reshape",
+    "row_argmax", "row_argmin", "row_expand", "row_expand_add", "row_expand_div", "row_expand_expdif",
+    "row_expand_max", "row_expand_min", "row_expand_mul", "row_expand_sub", "row_max", "row_min",
+    "row_prod", "row_sum", "rsqrt", "scatter_update", "set_validshape", "shl", "shls", "shr", "shrs", "sin",
+    "slice", "sort32", "sqrt", "sub", "transpose", "write", "xor", "xors",
 ]  # fmt: skip

@@ -29,7 +29,9 @@ def notify(target: Expr, peer: Any, offsets: Any, value: Any, span: Span | None 
 def wait(signal: Expr, offsets: Any, expected: Any, span: Span | None = None, *, cmp: int) -> Call:
     """Block until an own cell equals, or is at least, the expected value."""
     span = at(span)
-    return call("pld.system.wait", [signal, extents(offsets, span), int32_operand(expected, span)], span, cmp=cmp)
+    return call(
+        "pld.system.wait", [signal, extents(offsets, span), int32_operand(expected, span)], span, cmp=cmp
+    )
 
 
 def defer_wait(signal: Expr, offsets: Any, expected: Any, span: Span | None = None, *, cmp: int) -> Call:

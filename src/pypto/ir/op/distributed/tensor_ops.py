@@ -16,7 +16,9 @@ _MISSING: Any = object()
 _INT64 = DataType.INT64
 
 
-def alloc_window_buffer(size: Any, span: Span | None = None, *, dtype: DataType | None = None, name: str = "") -> Call:
+def alloc_window_buffer(
+    size: Any, span: Span | None = None, *, dtype: DataType | None = None, name: str = ""
+) -> Call:
     """A buffer of ``size`` bytes, or of a shape of ``dtype`` elements, on every rank."""
     span = at(span)
     if not isinstance(size, (list, tuple)):
@@ -123,7 +125,13 @@ def _chunks(rows: Any, columns: Any, pipeline: Any) -> dict[str, Any]:
 
 
 def allreduce(
-    target: Expr, signal: Any = _MISSING, span: Span | None = None, *, op: int = 0, mode: str = "mesh", core_num: int = 1
+    target: Expr,
+    signal: Any = _MISSING,
+    span: Span | None = None,
+    *,
+    op: int = 0,
+    mode: str = "mesh",
+    core_num: int = 1,
 ) -> Call:
     """Every rank's target becomes the reduction over all ranks."""
     if signal is None:

@@ -55,7 +55,9 @@ def put(
 ) -> Call:
     """Copy into a peer's slice through staging tiles."""
     span = at(span)
-    args = _staged(dst, peer, src, stage, stage2, region_operands(dst_offsets, src_offsets, shape, span), span)
+    args = _staged(
+        dst, peer, src, stage, stage2, region_operands(dst_offsets, src_offsets, shape, span), span
+    )
     return call("pld.tile.put", args, span, atomic=int(atomic))
 
 
@@ -72,7 +74,9 @@ def get(
 ) -> Call:
     """Copy from a peer's slice through staging tiles."""
     span = at(span)
-    args = _staged(dst, peer, src, stage, stage2, region_operands(dst_offsets, src_offsets, shape, span), span)
+    args = _staged(
+        dst, peer, src, stage, stage2, region_operands(dst_offsets, src_offsets, shape, span), span
+    )
     return call("pld.tile.get", args, span)
 
 

@@ -1,4 +1,4 @@
-"""Operators of ``pld``: the namespaces ``pld.system``, ``pld.tensor``, ``pld.tile`` and the short forms ``pld.<op>``."""
+"""Operators of ``pld``: the namespaces ``system``, ``tensor``, ``tile`` and the short forms ``pld.<op>``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def remote_store(src: Any, target: Any, peer: Any, offsets: Any, *, atomic: Any 
 
 
 __all__ = [
-    "alloc_window_buffer", "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "system_ops", "tensor_ops",
-    "tile_ops", "window", "world_size",
+    "alloc_window_buffer", "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "system_ops",
+    "tensor_ops", "tile_ops", "window", "world_size",
 ]  # fmt: skip

@@ -14,12 +14,14 @@ window = _lift(_ir.window, "buf, shape, *, dtype")
 remote_store = _lift(_ir.remote_store, "src, target, peer, offsets, *, atomic=AtomicType.None_")
 put = _lift(
     _ir.put,
-    "dst, peer, src, dst_offsets=None, src_offsets=None, shape=None, *, atomic=AtomicType.None_, chunk_rows=0, "
+    "dst, peer, src, dst_offsets=None, src_offsets=None, shape=None, *, atomic=AtomicType.None_, "
+    "chunk_rows=0, "
     "chunk_cols=0, pipeline=False",
 )
 get = _lift(
     _ir.get,
-    "dst, peer, src, dst_offsets=None, src_offsets=None, shape=None, *, chunk_rows=0, chunk_cols=0, pipeline=False",
+    "dst, peer, src, dst_offsets=None, src_offsets=None, shape=None, *, chunk_rows=0, chunk_cols=0, "
+    "pipeline=False",
 )
 barrier = _lift(_ir.barrier, "signal")
 broadcast = _lift(_ir.broadcast, "target, signal, *, root")
@@ -29,16 +31,22 @@ all_to_all = _lift(_ir.all_to_all, "input, target, signal")
 all_to_all_v = _lift(_ir.all_to_all_v, "input, target, signal, send_counts, recv_counts")
 
 
-def allreduce(target: Any, *signal: Any, op: Any = 0, mode: str = "mesh", core_num: int = 1, **named: Any) -> Any:
+def allreduce(
+    target: Any, *signal: Any, op: Any = 0, mode: str = "mesh", core_num: int = 1, **named: Any
+) -> Any:
     """Every rank's target becomes the reduction over all ranks; the signal may be omitted in mesh mode."""
     given = (*signal, *named.values())
     if len(given) > 1 or set(named) - {"signal"}:
-        raise TypeError(f"allreduce() takes a target and at most one signal, got {len(given)} further arguments")
+        raise TypeError(
+            f"allreduce() takes a target and at most one signal, got {len(given)} further arguments"
+        )
     unwrap = _lifting.unwrap
-    return _lifting.wrap(_ir.allreduce(unwrap(target), *map(unwrap, given), op=op, mode=mode, core_num=core_num))
+    return _lifting.wrap(
+        _ir.allreduce(unwrap(target), *map(unwrap, given), op=op, mode=mode, core_num=core_num)
+    )
 
 
 __all__ = [
-    "all_to_all", "all_to_all_v", "allgather", "alloc_window_buffer", "allreduce", "barrier", "broadcast", "get", "put",
-    "reduce_scatter", "remote_store", "window",
+    "all_to_all", "all_to_all_v", "allgather", "alloc_window_buffer", "allreduce", "barrier", "broadcast",
+    "get", "put", "reduce_scatter", "remote_store", "window",
 ]  # fmt: skip

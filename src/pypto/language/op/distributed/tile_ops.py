@@ -11,7 +11,8 @@ remote_load = _lift(_ir.remote_load, "target, peer, offsets, shape, valid_shape=
 remote_store = _lift(_ir.remote_store, "src_tile, target, peer, offsets, *, atomic=AtomicType.None_")
 put = _lift(
     _ir.put,
-    "dst, peer, src, stage, stage2=None, dst_offsets=None, src_offsets=None, shape=None, *, atomic=AtomicType.None_",
+    "dst, peer, src, stage, stage2=None, dst_offsets=None, src_offsets=None, shape=None, *, "
+    "atomic=AtomicType.None_",
 )
 get = _lift(_ir.get, "dst, peer, src, stage, stage2=None, dst_offsets=None, src_offsets=None, shape=None")
 
