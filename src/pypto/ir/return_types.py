@@ -132,7 +132,7 @@ def _check(constraint: _Constraint, bindings: dict[Var, Expr], substitution: Sub
     if _provably_equal(substitution.expr(bound), substitution.expr(constraint.value)):
         return
     raise ValueError(
-        f"'{constraint.symbol.name_hint}' stands for {bound} and for {constraint.value} "
+        f"conflicting bindings: '{constraint.symbol.name_hint}' stands for {bound} and for {constraint.value} "
         f"({constraint.context}); both must be the same extent"
     )
 
