@@ -62,7 +62,7 @@ def _axes(p: FunctionParser, node: ast.Subscript, rank: int, what: str) -> list[
     """One index per axis; missing trailing axes are taken whole."""
     written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if len(written) > rank:
-        noun = what.split("-")[0].lower()
+        noun = what.split()[0].lower()
         raise ParserTypeError(f"{what} has {len(written)} indices but the {noun} is {rank}D", span=p.span(node))
     axes = [_axis(p, index) for index in written]
     return axes + [AxisIndex(False, None)] * (rank - len(axes))
