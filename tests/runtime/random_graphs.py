@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.runtime.script import INOUT, INPUT, MIX, OUTPUT_EXISTING, UNSET, Script
+from tests.runtime.script import INOUT, INPUT, MIX, OUTPUT_EXISTING, SLOW_ADD, UNSET, Script
 
-ROWS, COLS = 6, 8
 MASK = (1 << 32) - 1
 
 
@@ -51,6 +50,7 @@ class _ManualTask:
 class _Generator:
     rng: random.Random
     arrays: list[np.ndarray]
+    largest: tuple[int, int]
     script: Script = field(default_factory=Script)
     manual: list[_ManualTask] = field(default_factory=list)
     in_manual: bool = False
@@ -86,10 +86,11 @@ class _Generator:
 
     def _window(self) -> _Window:
         array = self.rng.randrange(len(self.arrays))
-        h, w = self.rng.randint(1, ROWS), self.rng.randint(1, COLS)
-        if self.rng.random() < 0.2:
-            h, w = ROWS, COLS
-        r, c = self.rng.randint(0, ROWS - h), self.rng.randint(0, COLS - w)
+        rows, cols = self.arrays[array].shape
+        h, w = (self.rng.randint(1, most) for most in self.largest)
+        if self.rng.random() < 0.2 and self.largest == (rows, cols):
+            h, w = rows, cols
+        r, c = self.rng.randint(0, rows - h), self.rng.randint(0, cols - w)
         register = self.script.view(array, [h, w], [r, c])
         transposed = self.rng.random() < 0.3
         if transposed:
@@ -147,15 +148,29 @@ _READ_AND_WRITE = ((INPUT, INOUT), (INOUT, OUTPUT_EXISTING))
 
 
 def make_graph(seed: int) -> Graph:
-    """A graph of 5 to 60 tasks on 1 to 3 matrices, with manual scopes in between."""
+    """A graph of 5 to 60 tasks on 1 to 3 small matrices, with manual scopes in between."""
     rng = random.Random(seed)
-    numbers = np.random.default_rng(seed)
-    arrays = [numbers.integers(0, 1 << 32, (ROWS, COLS), np.uint32) for _ in range(rng.randint(1, 3))]
-    generator = _Generator(rng, arrays)
+    generator = _Generator(rng, _matrices(seed, rng.randint(1, 3), 6, 8), (6, 8))
     for _ in range(rng.randint(5, 60)):
         if rng.random() < 0.1:
             generator.scope()
         generator.task()
     if generator.in_manual:
         generator.scope()
-    return Graph(generator.script, arrays, generator.values)
+    return Graph(generator.script, generator.arrays, generator.values)
+
+
+def make_crowded_graph(seed: int) -> Graph:
+    """300 tasks on small windows of one large matrix, all of which wait for a slow first task."""
+    generator = _Generator(random.Random(seed), _matrices(seed, 1, 48, 64), (6, 8))
+    generator.script.submit(SLOW_ADD, (INOUT, 0), (INOUT, 0))
+    generator.values[0] += np.uint32(1)
+    generator.fresh[0][...] = False
+    for _ in range(300):
+        generator.task()
+    return Graph(generator.script, generator.arrays, generator.values)
+
+
+def _matrices(seed: int, count: int, rows: int, cols: int) -> list[np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    return [numbers.integers(0, 1 << 32, (rows, cols), np.uint32) for _ in range(count)]

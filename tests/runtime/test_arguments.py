@@ -104,7 +104,7 @@ def test_program_without_outputs_or_returns_has_one_style() -> None:
 
 def test_dynamic_output_must_be_passed() -> None:
     program = binder(tensor("a", [-1, 8]), tensor("o", [-1, 8], Out))
-    with pytest.raises(ValueError, match="contains dynamic dimensions. Pass all tensors explicitly"):
+    with pytest.raises(ValueError, match=r"contains dynamic dimensions. Pass all tensors explicitly"):
         program.bind((zeros(4, 8),))
 
 
@@ -148,7 +148,7 @@ def test_memory_that_cannot_be_used_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [[1.0] * 4, 3, None, "x", np.float32(1), object()])
 def test_other_values_for_a_tensor_are_refused(value: Any) -> None:
-    with pytest.raises(TypeError, match="Parameter 'a' is a tensor; got .*Pass a torch.Tensor"):
+    with pytest.raises(TypeError, match=r"Parameter 'a' is a tensor; got .*Pass a torch.Tensor"):
         binder(tensor("a", [4])).bind((value,))
 
 
@@ -256,7 +256,7 @@ def test_nan_stays_nan() -> None:
     ],
 )
 def test_scalar_out_of_range_is_a_value_error(dtype: DataType, value: Any) -> None:
-    with pytest.raises(ValueError, match="Parameter 'n': .* is out of range for dtype"):
+    with pytest.raises(ValueError, match=r"Parameter 'n': .* is out of range for dtype"):
         binder(scalar("n", dtype)).bind((value,))
 
 

@@ -8,62 +8,10 @@
 #pragma once
 
 #include <unordered_map>
-#include <vector>
 
-#include "region.h"
-#include "task.h"
+#include "entry_list.h"
 
 namespace pypto {
-
-struct Entry {
-    Region region;
-    Task* task;
-    uint64_t serial;
-
-    // The slot was given to another task, or its task is done: either way nothing is left to wait for.
-    bool stale() const { return task->serial != serial || task->done(); }
-};
-
-class EntryList {
-public:
-    // Calls visit(entry, overlap) for live entries that overlap `region`; removes those for which it returns
-    // true.
-    template <class Visit>
-    void visit_overlapping(const Region& region, Visit visit) {
-        size_t kept = 0;
-        for (size_t i = 0; i < entries_.size(); ++i) {
-            Overlap overlap = compare(region, entries_[i].region);
-            bool remove = overlap != Overlap::None && visit(entries_[i], overlap);
-            if (remove) continue;
-            if (kept != i) entries_[kept] = entries_[i];
-            ++kept;
-        }
-        entries_.resize(kept);
-    }
-
-    void add(const Region& region, Task* task, bool keep_finished) {
-        if (entries_.size() >= sweep_at_ && !keep_finished) sweep();
-        entries_.push_back(Entry{region, task, task->serial});
-    }
-
-    void sweep() {
-        size_t kept = 0;
-        for (size_t i = 0; i < entries_.size(); ++i) {
-            if (entries_[i].stale()) continue;
-            if (kept != i) entries_[kept] = entries_[i];
-            ++kept;
-        }
-        entries_.resize(kept);
-        sweep_at_ = kept * 2 + 16;
-    }
-
-    bool empty() const { return entries_.empty(); }
-    size_t size() const { return entries_.size(); }
-
-private:
-    std::vector<Entry> entries_;
-    size_t sweep_at_ = 16;
-};
 
 struct SpaceRecord {
     EntryList producers;
@@ -88,12 +36,6 @@ public:
         records_.clear();
         last_ = nullptr;
         sweep_at_ = kFirstSweep;
-    }
-
-    size_t entry_count() const {
-        size_t total = 0;
-        for (auto& [space, record] : records_) total += record.producers.size() + record.readers.size();
-        return total;
     }
 
 private:
