@@ -104,7 +104,9 @@ def _extent(extent: ir.Expr, param: ir.Var, dims: Mapping[str, int]) -> int:
         return extent.value
     if isinstance(extent, ir.Var) and extent.name_hint in dims:
         return dims[extent.name_hint]
-    raise ArgumentError(f"The extent {extent} of '{param.name_hint}' is dynamic; give it with --dim {extent}=N")
+    raise ArgumentError(
+        f"The extent {extent} of '{param.name_hint}' is dynamic; give it with --dim {extent}=N"
+    )
 
 
 def _random(param: ir.Var, dims: Mapping[str, int], rng: np.random.Generator) -> Any:

@@ -28,19 +28,21 @@ app = typer.Typer(
 
 ProgramArgument = Annotated[
     str,
-    typer.Argument(metavar="FILE[:NAME]", help="A Python file; NAME is needed when it defines several programs."),
+    typer.Argument(
+        metavar="FILE[:NAME]", help="A Python file; NAME is needed when it defines several programs."
+    ),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to write the artefact.")
 ]
 
 
-
 @app.command()
 def run(
     program: ProgramArgument,
     inputs: Annotated[
-        Path | None, typer.Option(metavar="FILE.npz", help="Arrays by parameter name; random where one is missing.")
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Arrays by parameter name; random where one is missing."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Annotated[
@@ -51,7 +53,9 @@ def run(
     ] = False,
     rtol: Annotated[float, typer.Option(help="Relative tolerance of --check.")] = 2e-4,
     atol: Annotated[float, typer.Option(help="Absolute tolerance of --check.")] = 2e-4,
-    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write all arrays after the run.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Write all arrays after the run.")
+    ] = None,
     output: OutputOption = None,
 ) -> None:
     """Compile a program, run it once, and print what came out."""
@@ -63,7 +67,11 @@ def run(
     loaded = load_program_file(program)
     expected = expected_function(loaded) if check else getattr(loaded.module, "expected", None)
     arguments = make_arguments(
-        entry_function(loaded.program), seed=seed, dims=_parse_dims(dim or []), inputs=inputs, expected=expected
+        entry_function(loaded.program),
+        seed=seed,
+        dims=_parse_dims(dim or []),
+        inputs=inputs,
+        expected=expected,
     )
     started = time.perf_counter()
     with compiled_program(loaded.program, output) as compiled:
@@ -104,7 +112,9 @@ def show(
         typer.Option(metavar="PASS", help="A pass of the pipeline, as ConvertToSSA or convert_to_ssa."),
     ] = None,
     passes: Annotated[bool, typer.Option("--passes", help="List the passes instead.")] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Leave out types of assigned variables.")] = False,
+    concise: Annotated[
+        bool, typer.Option("--concise", help="Leave out types of assigned variables.")
+    ] = False,
 ) -> None:
     """Print a program as written, or as it is after a pass."""
     from pypto.tools.program_file import load_program_file

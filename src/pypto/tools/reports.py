@@ -25,7 +25,13 @@ def arguments_table(arguments: Sequence[Argument]) -> Table:
     table = Table("argument", "direction", "shape", "dtype", "min", "max", "mean", "std")
     for argument in arguments:
         values = np.asarray(argument.value)
-        table.add_row(argument.name, argument.direction.name, str(list(values.shape)), str(values.dtype), *_statistics(values))
+        table.add_row(
+            argument.name,
+            argument.direction.name,
+            str(list(values.shape)),
+            str(values.dtype),
+            *_statistics(values),
+        )
     return table
 
 
@@ -40,6 +46,8 @@ def deduplication_table(records: Sequence[Any]) -> Table:
     """One row per kernel or bundle: what became of it, and why."""
     table = Table("unit", "members", "outcome", "reason", "detail")
     for record in records:
-        outcome = record.outcome if record.merged_into is None else f"{record.outcome} into {record.merged_into}"
+        outcome = (
+            record.outcome if record.merged_into is None else f"{record.outcome} into {record.merged_into}"
+        )
         table.add_row(record.name, ", ".join(record.members), outcome, record.reason, record.detail)
     return table

@@ -29,7 +29,11 @@ def entry_function(program: ir.Program) -> ir.Function:
     """The function that a call of the compiled program enters: the Orchestration, or the only function."""
     functions = list(program.functions_.values())
     orchestrations = [f for f in functions if f.func_type is ir.FunctionType.Orchestration]
-    for candidates in (orchestrations, [f for f in functions if f.func_type is ir.FunctionType.Opaque], functions):
+    for candidates in (
+        orchestrations,
+        [f for f in functions if f.func_type is ir.FunctionType.Opaque],
+        functions,
+    ):
         if len(candidates) == 1:
             return candidates[0]
     raise ProgramFileError(f"Program '{program.name}' has no single entry function to run")
@@ -68,7 +72,11 @@ def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: f
             raise CheckFailed(f"`expected` returns '{name}', which is no parameter of the program")
         try:
             np.testing.assert_allclose(
-                np.asarray(values[name], np.float64), np.asarray(want, np.float64), rtol=rtol, atol=atol, err_msg=name
+                np.asarray(values[name], np.float64),
+                np.asarray(want, np.float64),
+                rtol=rtol,
+                atol=atol,
+                err_msg=name,
             )
         except AssertionError as mismatch:
             raise CheckFailed(f"check failed{mismatch}") from None
@@ -119,6 +127,10 @@ def describe_error(error: BaseException) -> str:
     package = str(Path(__file__).resolve().parents[1])
     outside = [f for f in frames if not f.filename.startswith((package, "<"))]
     place = f"{outside[-1].filename}:{outside[-1].lineno}: " if outside else ""
-    if isinstance(error, (ValueError, TypeError, RuntimeError)) and frames and frames[-1].filename.startswith(package):
+    if (
+        isinstance(error, (ValueError, TypeError, RuntimeError))
+        and frames
+        and frames[-1].filename.startswith(package)
+    ):
         place = ""
     return f"{place}{type(error).__name__}: {error}"
