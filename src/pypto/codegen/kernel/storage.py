@@ -282,8 +282,11 @@ class _Planner:
             _join(slot, value.slot.root())
 
     def _merge_all_yielded(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
-        """Tried before and after the body is merged: what is yielded rather takes the place of the carry than of
-        another operand, and may be able to only after it has taken that of another."""
+        """Tried before and after the body is merged.
+
+        What is yielded rather takes the place of the carry than that of another operand, and may be able to only
+        after it has taken that of another.
+        """
         for carried, expr in zip(loop.iter_args_, trailing_yield(loop.body), strict=False):
             self._merge_yielded(loop, carried, expr)
 

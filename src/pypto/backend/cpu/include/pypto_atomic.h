@@ -40,14 +40,21 @@ template <typename T, int R, int C, int RS, int CS, typename S, int N>
 PYPTO_INLINE void store_add(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
                             const Index<N>& offset, const Index<N>& physical, const Index<N>& valid,
                             const char* detail) {
-    kernel.check(tensor.shape, offset, valid, detail);
-    const Window<N> window(tensor.shape, offset, valid);
-    const int64_t first = window.begin[N - 1];
-    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
-        for (int64_t j = 0; j < window.count[N - 1]; ++j) {
-            atomic_add(tensor.data + element + j * tensor.stride[N - 1], convert<Compute<S>>(tile.at(row, first + j)));
+    kernel.check(N, tensor.shape, offset.at, valid.at, detail);
+    const Overlap overlap(N, tensor.shape, offset.at, valid.at);
+    const auto to = tensor_side(tensor.data, N, tensor.stride, offset.at, overlap);
+    const auto from = tile_side(tile.data, RS, CS, N, physical.at, overlap);
+    for (int64_t flat = 0; flat < overlap.elements; ++flat) {
+        int64_t rest = flat;
+        S* target = to.data;
+        const T* source = from.data;
+        for (int i = N - 1; i >= 0; --i) {
+            target += rest % overlap.count[i] * to.stride[i];
+            source += rest % overlap.count[i] * from.stride[i];
+            rest /= overlap.count[i];
         }
-    });
+        atomic_add(target, convert<Compute<S>>(*source));
+    }
 }
 
 template <typename T, int R, int C, int RS, int CS, typename S>

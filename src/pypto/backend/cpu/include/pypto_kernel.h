@@ -86,15 +86,10 @@ public:
     // Dimensions are matched from the right: a descriptor may have more leading unit dimensions than the parameter.
     template <typename T, int N>
     PYPTO_INLINE Tensor<T, N> tensor(int slot) const {
-        const auto* descriptor = reinterpret_cast<const PyptoTensorDescriptor*>(args_[slot]);
         Tensor<T, N> tensor;
+        const auto* descriptor = reinterpret_cast<const PyptoTensorDescriptor*>(args_[slot]);
         tensor.data = reinterpret_cast<T*>(descriptor->addr) + descriptor->start_offset;
-        const int extra = static_cast<int>(descriptor->ndims) - N;
-        for (int i = 0; i < N; ++i) {
-            const bool given = extra + i >= 0;
-            tensor.shape[i] = given ? descriptor->shapes[extra + i] : 1;
-            tensor.stride[i] = given ? descriptor->strides[extra + i] : 0;
-        }
+        read_extents(*descriptor, N, tensor.shape, tensor.stride);
         return tensor;
     }
 
@@ -119,10 +114,9 @@ public:
     PYPTO_INLINE bool checked() const { return __builtin_expect(core_->checked != 0, 0); }
 
     // In checked mode: does the box lie inside the extents? `detail` names the operation and the line of the program.
-    template <int N>
-    PYPTO_INLINE void check(const int64_t (&shape)[N], const Index<N>& offset, const Index<N>& extent,
+    PYPTO_INLINE void check(int rank, const int64_t* shape, const int64_t* offset, const int64_t* extent,
                             const char* detail) const {
-        if (checked()) check_box(N, shape, offset.at, extent.at, detail);
+        if (checked()) check_box(rank, shape, offset, extent, detail);
     }
 
     __attribute__((noinline, cold)) void check_box(int rank, const int64_t* shape, const int64_t* offset,
@@ -136,6 +130,17 @@ public:
     }
 
 private:
+    static __attribute__((noinline)) void read_extents(const PyptoTensorDescriptor& descriptor, int rank, int64_t* shape,
+                                                       int64_t* stride) {
+        const int extra = static_cast<int>(descriptor.ndims) - rank;
+#pragma GCC unroll 1
+        for (int i = 0; i < rank; ++i) {
+            const bool given = extra + i >= 0;
+            shape[i] = given ? descriptor.shapes[extra + i] : 1;
+            stride[i] = given ? descriptor.strides[extra + i] : 0;
+        }
+    }
+
     const int64_t* args_;
     const PyptoDispatchContext* dispatch_;
     const PyptoCoreContext* core_;
@@ -162,16 +167,19 @@ PYPTO_INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 PYPTO_INLINE int64_t clip(int64_t value, int64_t low, int64_t high) { return most(low, least(value, high)); }
 
 template <typename To, typename From>
-PYPTO_INLINE void copy_row(To* to, int64_t to_stride, const From* from, int64_t from_stride, int64_t count) {
+PYPTO_INLINE void copy_row(To* to, int64_t to_stride, From* from, int64_t from_stride, int64_t count) {
     if (to_stride == 1 && from_stride == 1) {
-        if constexpr (Same<To, From>::VALUE) {
-            __builtin_memcpy(to, from, static_cast<uint64_t>(count) * sizeof(To));
+        if constexpr (Same<To, Plain<From>>::VALUE) {
+            __builtin_memcpy(static_cast<void*>(to), from, static_cast<uint64_t>(count) * sizeof(To));
         } else {
             PYPTO_SIMD
-            for (int64_t j = 0; j < count; ++j) to[j] = convert<To>(from[j]);
+            for (int64_t j = 0; j < count; ++j) to[j] = convert<To>(Plain<From>(from[j]));
         }
     } else {
-        for (int64_t j = 0; j < count; ++j) to[j * to_stride] = convert<To>(from[j * from_stride]);
+        for (int64_t j = 0; j < count; ++j) {
+            PYPTO_SCALAR_LOOP;
+            to[j * to_stride] = convert<To>(Plain<From>(from[j * from_stride]));
+        }
     }
 }
 
@@ -180,7 +188,10 @@ PYPTO_INLINE void zero_row(T* to, int64_t stride, int64_t count) {
     if (stride == 1) {
         __builtin_memset(static_cast<void*>(to), 0, static_cast<uint64_t>(most(count, 0)) * sizeof(T));
     } else {
-        for (int64_t j = 0; j < count; ++j) __builtin_memset(static_cast<void*>(to + j * stride), 0, sizeof(T));
+        for (int64_t j = 0; j < count; ++j) {
+            PYPTO_SCALAR_LOOP;
+            __builtin_memset(static_cast<void*>(to + j * stride), 0, sizeof(T));
+        }
     }
 }
 
@@ -193,67 +204,137 @@ PYPTO_INLINE void clear_outside(const Tile<T, R, C, RS, CS>& tile, int64_t rows,
     for (int64_t i = most(rows, 0); i < R; ++i) zero_row(tile.row(i), CS, C);
 }
 
-// Which part of a window of N dimensions exists in the tensor, and how its rows are enumerated.
-template <int N>
-struct Window {
-    int64_t begin[N];  // first index inside the window that exists
-    int64_t count[N];  // how many exist from there
-    int64_t rows;      // product of the leading counts
+// Loads and stores are functions over run-time extents, so that a kernel compiles each of them once per pair of types.
 
-    PYPTO_INLINE Window(const int64_t* shape, const Index<N>& offset, const Index<N>& extent) : rows(1) {
-        for (int i = 0; i < N; ++i) {
-            begin[i] = clip(-offset.at[i], 0, extent.at[i]);
-            count[i] = clip(shape[i] - offset.at[i], begin[i], most(extent.at[i], begin[i])) - begin[i];
-            if (i < N - 1) rows *= count[i];
+// One side of a transfer: where the window begins and the strides of its dimensions.
+template <typename T>
+struct Side {
+    T* data;
+    int64_t stride[PYPTO_MAX_DIMS];
+};
+
+// to[...] := from[...] for a box of `count` elements per dimension.
+template <typename To, typename From>
+__attribute__((noinline)) void copy_box(int rank, const int64_t* count, const Side<To>& to, const Side<From>& from) {
+    const int last = rank - 1;
+    int64_t rows = 1;
+#pragma GCC unroll 1
+    for (int i = 0; i < last; ++i) rows *= count[i];
+    int64_t index[PYPTO_MAX_DIMS] = {};
+    To* to_row = to.data;
+    From* from_row = from.data;
+    for (int64_t row = 0; row < rows; ++row) {
+        PYPTO_SCALAR_LOOP;
+        copy_row(to_row, to.stride[last], from_row, from.stride[last], count[last]);
+#pragma GCC unroll 1
+        for (int i = last - 1; i >= 0; --i) {  // next row: count up, with carry
+            to_row += to.stride[i];
+            from_row += from.stride[i];
+            if (++index[i] < count[i]) break;
+            to_row -= index[i] * to.stride[i];
+            from_row -= index[i] * from.stride[i];
+            index[i] = 0;
         }
     }
+}
 
-    // Calls move(row index inside the folded tile, element offset inside the tensor) for each row that exists.
-    template <typename Move>
-    PYPTO_INLINE void each_row(const int64_t* stride, const Index<N>& offset, const Index<N>& physical, Move move) const {
-        for (int64_t flat = 0; flat < rows; ++flat) {
-            int64_t rest = flat;
-            int64_t row = 0;
-            int64_t scale = 1;
-            int64_t element = (offset.at[N - 1] + begin[N - 1]) * stride[N - 1];
-            for (int i = N - 2; i >= 0; --i) {
-                const int64_t index = begin[i] + (N == 2 ? rest : rest % count[i]);
-                if (N != 2) rest /= count[i];
-                row += index * scale;
-                scale *= physical.at[i];
-                element += (offset.at[i] + index) * stride[i];
-            }
-            move(row, element);
+// The part of a window that exists in the tensor: per dimension its first index inside the window, and its extent.
+struct Overlap {
+    int64_t begin[PYPTO_MAX_DIMS];
+    int64_t count[PYPTO_MAX_DIMS];
+    int64_t elements;
+
+    PYPTO_INLINE Overlap(int rank, const int64_t* shape, const int64_t* offset, const int64_t* extent) : elements(1) {
+#pragma GCC unroll 1
+        for (int i = 0; i < rank; ++i) {
+            begin[i] = clip(-offset[i], 0, extent[i]);
+            count[i] = most(clip(shape[i] - offset[i], begin[i], extent[i]) - begin[i], 0);
+            elements *= count[i];
         }
     }
 };
 
+// The tile side of a transfer: the overlap inside a window of `physical` extents that is folded into rows.
+template <typename T>
+PYPTO_INLINE Side<T> tile_side(T* data, int64_t row_stride, int64_t col_stride, int rank, const int64_t* physical,
+                               const Overlap& overlap) {
+    Side<T> side;
+    side.data = data;
+    int64_t stride = row_stride;
+#pragma GCC unroll 1
+    for (int i = rank - 1; i >= 0; --i) {
+        side.stride[i] = i == rank - 1 ? col_stride : stride;
+        if (i < rank - 1) stride *= physical[i];
+        side.data += overlap.begin[i] * side.stride[i];
+    }
+    return side;
+}
+
+template <typename T>
+PYPTO_INLINE Side<T> tensor_side(T* data, int rank, const int64_t* stride, const int64_t* offset,
+                                 const Overlap& overlap) {
+    Side<T> side;
+    side.data = data;
+#pragma GCC unroll 1
+    for (int i = 0; i < rank; ++i) {
+        side.stride[i] = stride[i];
+        side.data += (offset[i] + overlap.begin[i]) * stride[i];
+    }
+    return side;
+}
+
+// A folded tile as the transfers see it.
+template <typename T>
+struct Folded {
+    T* data;
+    int64_t rows, cols, row_stride, col_stride;
+};
+
+template <typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Folded<T> folded(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data, R, C, RS, CS};
+}
+
 // tile := tensor[offset : offset + valid], zero elsewhere. `physical` is the window as declared, `valid` the part of it
 // that is wanted; what overhangs the tensor reads as zero.
-template <typename T, int R, int C, int RS, int CS, typename S, int N>
-PYPTO_INLINE void load(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
-                       const Index<N>& offset, const Index<N>& physical, const Index<N>& valid, const char* detail) {
-    kernel.check(tensor.shape, offset, valid, detail);
-    const Window<N> window(tensor.shape, offset, valid);
-    if (window.rows * window.count[N - 1] != int64_t{R} * C) clear_outside(tile, 0, 0);
-    const int64_t first = window.begin[N - 1];
-    const int64_t count = window.count[N - 1];
-    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
-        copy_row(tile.row(row) + first * CS, CS, tensor.data + element, tensor.stride[N - 1], count);
-    });
+template <typename T, typename S>
+__attribute__((noinline)) void load_window(const Kernel& kernel, const Folded<T>& tile, const S* tensor, int rank,
+                                           const int64_t* shape, const int64_t* stride, const int64_t* offset,
+                                           const int64_t* physical, const int64_t* valid, const char* detail) {
+    kernel.check(rank, shape, offset, valid, detail);
+    const Overlap overlap(rank, shape, offset, valid);
+    if (overlap.elements != tile.rows * tile.cols) {
+        for (int64_t i = 0; i < tile.rows; ++i) zero_row(tile.data + i * tile.row_stride, tile.col_stride, tile.cols);
+    }
+    copy_box<T, const S>(rank, overlap.count,
+                         tile_side(tile.data, tile.row_stride, tile.col_stride, rank, physical, overlap),
+                         tensor_side(tensor, rank, stride, offset, overlap));
 }
 
 // tensor[offset : offset + valid] := tile[:valid], converted to the tensor's type. Elements beyond the tensor are dropped.
+template <typename T, typename S>
+__attribute__((noinline)) void store_window(const Kernel& kernel, const Folded<T>& tile, S* tensor, int rank,
+                                            const int64_t* shape, const int64_t* stride, const int64_t* offset,
+                                            const int64_t* physical, const int64_t* valid, const char* detail) {
+    kernel.check(rank, shape, offset, valid, detail);
+    const Overlap overlap(rank, shape, offset, valid);
+    copy_box<S, const T>(
+        rank, overlap.count, tensor_side(tensor, rank, stride, offset, overlap),
+        tile_side<const T>(tile.data, tile.row_stride, tile.col_stride, rank, physical, overlap));
+}
+
+template <typename T, int R, int C, int RS, int CS, typename S, int N>
+PYPTO_INLINE void load(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
+                       const Index<N>& offset, const Index<N>& physical, const Index<N>& valid, const char* detail) {
+    load_window<T, S>(kernel, folded(tile), tensor.data, N, tensor.shape, tensor.stride, offset.at, physical.at,
+                      valid.at, detail);
+}
+
 template <typename T, int R, int C, int RS, int CS, typename S, int N>
 PYPTO_INLINE void store(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, const Tensor<S, N>& tensor,
                         const Index<N>& offset, const Index<N>& physical, const Index<N>& valid, const char* detail) {
-    kernel.check(tensor.shape, offset, valid, detail);
-    const Window<N> window(tensor.shape, offset, valid);
-    const int64_t first = window.begin[N - 1];
-    const int64_t count = window.count[N - 1];
-    window.each_row(tensor.stride, offset, physical, [&](int64_t row, int64_t element) {
-        copy_row(tensor.data + element, tensor.stride[N - 1], tile.row(row) + first * CS, CS, count);
-    });
+    store_window<T, S>(kernel, folded(tile), tensor.data, N, tensor.shape, tensor.stride, offset.at, physical.at,
+                       valid.at, detail);
 }
 
 // The common case: a window of two dimensions whose extents are those of the tile.
@@ -277,7 +358,7 @@ PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tensor<T, N>& tensor, c
         one.at[i] = 1;
         element += index.at[i] * tensor.stride[i];
     }
-    if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
+    kernel.check(N, tensor.shape, index.at, one.at, detail);
     return widen(tensor.data[element]);
 }
 
@@ -290,21 +371,21 @@ PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const 
         one.at[i] = 1;
         element += index.at[i] * tensor.stride[i];
     }
-    if constexpr (N > 0) kernel.check(tensor.shape, index, one, detail);
+    kernel.check(N, tensor.shape, index.at, one.at, detail);
     tensor.data[element] = convert<T>(value);
 }
 
 template <typename T, int R, int C, int RS, int CS>
 PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
                              const char* detail) {
-    kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
+    kernel.check(2, box(R, C).at, at(row, col).at, box(1, 1).at, detail);
     return widen(tile.at(row, col));
 }
 
 template <typename T, int R, int C, int RS, int CS>
 PYPTO_INLINE void write(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col,
                         Compute<T> value, const char* detail) {
-    kernel.check<2>({R, C}, {{row, col}}, {{1, 1}}, detail);
+    kernel.check(2, box(R, C).at, at(row, col).at, box(1, 1).at, detail);
     tile.at(row, col) = convert<T>(value);
 }
 
@@ -491,12 +572,8 @@ PYPTO_INLINE Tile<T, C, R, CS, RS> transpose_view(const Tile<T, R, C, RS, CS>& t
 template <typename T, int R, int C, int RS, int CS, typename S, int R2, int C2, int RS2, int CS2>
 PYPTO_INLINE void assemble(const Kernel& kernel, const Tile<T, R, C, RS, CS>& target,
                            const Tile<S, R2, C2, RS2, CS2>& source, int64_t row, int64_t col, const char* detail) {
-    kernel.check<2>({R, C}, {{row, col}}, {{source.valid_rows, source.valid_cols}}, detail);
-    const Window<2> window((const int64_t[2]){R, C}, {{row, col}}, {{source.valid_rows, source.valid_cols}});
-    for (int64_t i = window.begin[0]; i < window.begin[0] + window.count[0]; ++i) {
-        copy_row(target.row(row + i) + (col + window.begin[1]) * CS, CS, source.row(i) + window.begin[1] * CS2, CS2,
-                 window.count[1]);
-    }
+    const Tensor<T, 2> place{target.data, {R, C}, {RS, CS}};
+    store(kernel, source, place, at(row, col), box(R2, C2), box(source.valid_rows, source.valid_cols), detail);
 }
 
 // Valid rectangle of source, everything else `pad`.

@@ -19,6 +19,9 @@
 #pragma GCC optimize("no-trapping-math")
 #endif
 
+// Keeps the loop it stands in from being vectorised: where that gains nothing and costs compile time.
+#define PYPTO_SCALAR_LOOP asm volatile("")
+
 namespace pypto {
 
 constexpr float INF = __builtin_inff();
@@ -178,6 +181,17 @@ template <typename A>
 struct Same<A, A> {
     static constexpr bool VALUE = true;
 };
+
+template <typename T>
+struct WithoutConst {
+    using Type = T;
+};
+template <typename T>
+struct WithoutConst<const T> {
+    using Type = T;
+};
+template <typename T>
+using Plain = typename WithoutConst<T>::Type;
 
 template <bool CONDITION, typename Yes, typename No>
 struct Choose {

@@ -42,10 +42,14 @@ struct Minimum {
 
 constexpr int REDUCE_LANES = 16;
 
-// The lanes of partial results. As a vector of the language its operators are those of the elements.
+// The lanes of partial results: a vector of the compiler, whose operators are those of the elements. A vector of
+// booleans does not exist.
+template <typename A>
+using LaneElement = typename Choose<Same<A, bool>::VALUE, uint8_t, A>::Type;
+
 template <typename A>
 struct Lanes {
-    typedef A Vector __attribute__((vector_size(REDUCE_LANES * sizeof(A))));
+    typedef LaneElement<A> Vector __attribute__((vector_size(REDUCE_LANES * sizeof(A))));
 };
 
 template <typename V>
@@ -57,33 +61,42 @@ PYPTO_INLINE V combine_lanes(Maximum, V a, V b) { return ((a > b) | (a != a)) ? 
 template <typename V>
 PYPTO_INLINE V combine_lanes(Minimum, V a, V b) { return ((a < b) | (a != a)) ? a : b; }
 
+// One block of lanes, widened; lanes past `count` do not change a result.
 template <typename Combine, typename T, int CS>
-PYPTO_INLINE Compute<T> reduce_row(const T* row, int64_t count) {
+PYPTO_INLINE typename Lanes<Compute<T>>::Vector lanes_of(const T* row, int64_t count) {
     using A = Compute<T>;
-    const Combine combine{};
-    A lanes[REDUCE_LANES];
-    for (int l = 0; l < REDUCE_LANES; ++l) lanes[l] = Combine::template start<A>();
-    int64_t j = 0;
-    if constexpr (Traits<T>::IS_FLOAT) {
-        using V = typename Lanes<A>::Vector;
-        V partial;
-        __builtin_memcpy(&partial, lanes, sizeof(V));
-        for (; j + REDUCE_LANES <= count; j += REDUCE_LANES) {
-            A next[REDUCE_LANES];
-            for (int l = 0; l < REDUCE_LANES; ++l) next[l] = widen(row[(j + l) * CS]);
-            V block;
-            __builtin_memcpy(&block, next, sizeof(V));
-            partial = combine_lanes(combine, partial, block);
-        }
-        __builtin_memcpy(lanes, &partial, sizeof(V));
+    A block[REDUCE_LANES];
+    for (int l = 0; l < REDUCE_LANES; ++l) block[l] = Combine::template start<A>();
+    if (count >= REDUCE_LANES) {
+        for (int l = 0; l < REDUCE_LANES; ++l) block[l] = widen(row[l * CS]);
     } else {
-        for (; j + REDUCE_LANES <= count; j += REDUCE_LANES) {
-            for (int l = 0; l < REDUCE_LANES; ++l) lanes[l] = combine(lanes[l], widen(row[(j + l) * CS]));
+        for (int64_t l = 0; l < count; ++l) {
+            PYPTO_SCALAR_LOOP;
+            block[l] = widen(row[l * CS]);
         }
     }
-    for (; j < count; ++j) lanes[j % REDUCE_LANES] = combine(lanes[j % REDUCE_LANES], widen(row[j * CS]));
+    typename Lanes<A>::Vector lanes;
+    __builtin_memcpy(&lanes, block, sizeof(lanes));
+    return lanes;
+}
+
+template <typename Combine, typename T, int CS>
+__attribute__((noinline)) Compute<T> reduce_row(const T* row, int64_t count) {
+    using A = Compute<T>;
+    const Combine combine{};
+    auto partial = lanes_of<Combine, T, CS>(row, 0);
+    int64_t j = 0;
+    for (; j + REDUCE_LANES <= count; j += REDUCE_LANES) {
+        partial = combine_lanes(combine, partial, lanes_of<Combine, T, CS>(row + j * CS, REDUCE_LANES));
+    }
+    if (j < count) partial = combine_lanes(combine, partial, lanes_of<Combine, T, CS>(row + j * CS, count - j));
+    A lanes[REDUCE_LANES];
+    __builtin_memcpy(lanes, &partial, sizeof(partial));
     for (int step = REDUCE_LANES / 2; step > 0; step /= 2) {
-        for (int l = 0; l < step; ++l) lanes[l] = combine(lanes[l], lanes[l + step]);
+        for (int l = 0; l < step; ++l) {
+            PYPTO_SCALAR_LOOP;
+            lanes[l] = combine(lanes[l], lanes[l + step]);
+        }
     }
     return lanes[0];
 }
