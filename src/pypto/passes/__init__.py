@@ -1,14 +1,18 @@
 """Program transformations: the pass framework and one module per pass.
 
-Every factory (`convert_to_ssa()`, `simplify()`, ...) returns a new `Pass`. The names below are the public
-interface; the order of the default pipeline is in `pypto.passes.manager`.
+Every factory (`convert_to_ssa()`, `simplify()`, ...) returns a new `Pass`. A factory lives in the module of
+its own name, which is loaded when the factory is first asked for: a program that only parses pays for no
+pass. The order of the default pipeline is in `pypto.passes.manager`.
 """
 
 from __future__ import annotations
 
-from pypto.passes.auto_derive_task_dependencies import auto_derive_task_dependencies
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from pypto.passes.base import Pass, PassProperties, create_function_pass, create_program_pass
-from pypto.passes.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.context import (
     DiagnosticCheck,
     DiagnosticCheckSet,
@@ -17,27 +21,21 @@ from pypto.passes.context import (
     PassContext,
     RuntimeKind,
     VerificationLevel,
+    VerificationMode,
     get_default_diagnostic_phase,
     get_default_verification_level,
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
-from pypto.passes.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
-from pypto.passes.convert_to_ssa import convert_to_ssa
-from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
-from pypto.passes.deduplicate_outlined_kernels import deduplicate_outlined_kernels, explain_deduplication
-from pypto.passes.derive_call_directions import derive_call_directions
-from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
-from pypto.passes.flatten_call_expr import flatten_call_expr
-from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
-from pypto.passes.inline_functions import inline_functions
-from pypto.passes.materialize_assemble_copies import materialize_assemble_copies
-from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
-from pypto.passes.normalize_return_order import normalize_return_order
-from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
-from pypto.passes.outline_cluster_scopes import outline_cluster_scopes
-from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
-from pypto.passes.outline_incore_scopes import outline_incore_scopes
+from pypto.passes.diagnostics import Diagnostic, DiagnosticCheckRegistry, DiagnosticSeverity
+from pypto.passes.instruments import (
+    CallbackInstrument,
+    DiagnosticInstrument,
+    PassInstrument,
+    ReportInstrument,
+    VerificationInstrument,
+)
+from pypto.passes.pipeline import PassPipeline, run_verifier
 from pypto.passes.properties import (
     IRProperty,
     IRPropertySet,
@@ -45,24 +43,70 @@ from pypto.passes.properties import (
     get_structural_properties,
     get_verified_properties,
 )
-from pypto.passes.simplify import simplify
-from pypto.passes.unroll_loops import unroll_loops
+from pypto.passes.verify import PropertyVerifierRegistry, verify_properties
+from pypto.passes.verify.codes import (
+    NestedCallErrorType,
+    SSAErrorType,
+    TypeCheckErrorType,
+    UseAfterDefErrorType,
+)
+
+if TYPE_CHECKING:
+    from pypto.passes.auto_derive_task_dependencies import auto_derive_task_dependencies
+    from pypto.passes.classify_iter_arg_carry import classify_iter_arg_carry
+    from pypto.passes.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
+    from pypto.passes.convert_to_ssa import convert_to_ssa
+    from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
+    from pypto.passes.deduplicate_outlined_kernels import deduplicate_outlined_kernels, explain_deduplication
+    from pypto.passes.derive_call_directions import derive_call_directions
+    from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
+    from pypto.passes.flatten_call_expr import flatten_call_expr
+    from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+    from pypto.passes.inline_functions import inline_functions
+    from pypto.passes.materialize_assemble_copies import materialize_assemble_copies
+    from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
+    from pypto.passes.normalize_return_order import normalize_return_order
+    from pypto.passes.normalize_stmt_structure import normalize_stmt_structure
+    from pypto.passes.outline_cluster_scopes import outline_cluster_scopes
+    from pypto.passes.outline_hierarchy_scopes import outline_hierarchy_scopes
+    from pypto.passes.outline_incore_scopes import outline_incore_scopes
+    from pypto.passes.simplify import simplify
+    from pypto.passes.unroll_loops import unroll_loops
+    from pypto.passes.verify.tensor_view_canonical import verify_tensor_view_canonical
+
+FACTORIES = (
+    "inline_functions",
+    "unroll_loops",
+    "ctrl_flow_transform",
+    "convert_to_ssa",
+    "simplify",
+    "normalize_stmt_structure",
+    "flatten_call_expr",
+    "outline_hierarchy_scopes",
+    "outline_incore_scopes",
+    "outline_cluster_scopes",
+    "deduplicate_outlined_kernels",
+    "convert_tensor_to_tile_ops",
+    "expand_mixed_kernel",
+    "normalize_return_order",
+    "fuse_create_assemble_to_slice",
+    "materialize_assemble_copies",
+    "derive_call_directions",
+    "auto_derive_task_dependencies",
+    "materialize_runtime_scopes",
+    "classify_iter_arg_carry",
+)
+"""The factories that exist, in pipeline order."""
+
+_LAZY = {
+    **{name: f"pypto.passes.{name}" for name in FACTORIES},
+    "explain_deduplication": "pypto.passes.deduplicate_outlined_kernels",
+    "verify_tensor_view_canonical": "pypto.passes.verify.tensor_view_canonical",
+    "stmt_dependency_analysis": "pypto.passes.stmt_dependency_analysis",
+}
+make_lazy(__name__, _LAZY)
 
 __all__ = [
-    "deduplicate_outlined_kernels",
-    "explain_deduplication",
-    "normalize_return_order",
-    "materialize_assemble_copies",
-    "materialize_runtime_scopes",
-    "fuse_create_assemble_to_slice",
-    "expand_mixed_kernel",
-    "derive_call_directions",
-    "convert_tensor_to_tile_ops",
-    "classify_iter_arg_carry",
-    "auto_derive_task_dependencies",
-    "outline_incore_scopes",
-    "outline_hierarchy_scopes",
-    "outline_cluster_scopes",
     "Pass",
     "PassProperties",
     "create_function_pass",
@@ -74,6 +118,7 @@ __all__ = [
     "PassContext",
     "RuntimeKind",
     "VerificationLevel",
+    "VerificationMode",
     "get_default_diagnostic_phase",
     "get_default_verification_level",
     "runtime_kind_from_name",
@@ -83,7 +128,23 @@ __all__ = [
     "get_default_verify_properties",
     "get_structural_properties",
     "get_verified_properties",
-    # factories, in pipeline order
+    "CallbackInstrument",
+    "DiagnosticInstrument",
+    "PassInstrument",
+    "ReportInstrument",
+    "VerificationInstrument",
+    "PassPipeline",
+    "run_verifier",
+    "Diagnostic",
+    "DiagnosticCheckRegistry",
+    "DiagnosticSeverity",
+    "PropertyVerifierRegistry",
+    "verify_properties",
+    "verify_tensor_view_canonical",
+    "NestedCallErrorType",
+    "SSAErrorType",
+    "TypeCheckErrorType",
+    "UseAfterDefErrorType",
     "inline_functions",
     "unroll_loops",
     "ctrl_flow_transform",
@@ -91,4 +152,18 @@ __all__ = [
     "simplify",
     "normalize_stmt_structure",
     "flatten_call_expr",
+    "outline_hierarchy_scopes",
+    "outline_incore_scopes",
+    "outline_cluster_scopes",
+    "deduplicate_outlined_kernels",
+    "explain_deduplication",
+    "convert_tensor_to_tile_ops",
+    "expand_mixed_kernel",
+    "normalize_return_order",
+    "fuse_create_assemble_to_slice",
+    "materialize_assemble_copies",
+    "derive_call_directions",
+    "auto_derive_task_dependencies",
+    "materialize_runtime_scopes",
+    "classify_iter_arg_carry",
 ]

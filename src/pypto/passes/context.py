@@ -30,6 +30,15 @@ class _NamedEnum(enum.Enum):
     __repr__ = __str__
 
 
+class VerificationMode(_NamedEnum):
+    """When a `VerificationInstrument` verifies."""
+
+    NONE = 0
+    BEFORE = 1
+    AFTER = 2
+    BEFORE_AND_AFTER = 3
+
+
 class VerificationLevel(_NamedEnum):
     """How much a pipeline verifies by itself."""
 

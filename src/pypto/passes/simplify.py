@@ -266,7 +266,7 @@ class _Simplification:
     def _is_stale(self, iter_arg: ir.IterArg) -> bool:
         """Say whether an iter_arg mentions a variable that is no longer defined.
 
-        The iter_args of a while loop are left alone otherwise: a constant initial value stays in its variable.
+        The iter_args of a while loop are left alone otherwise: a constant stays in its variable.
         """
         parts = (iter_arg.initValue, *type_exprs(iter_arg.type))
         mentioned = chain.from_iterable(vars_in(part) for part in parts)

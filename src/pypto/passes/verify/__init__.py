@@ -1,0 +1,94 @@
+"""Verifiers: one module per property, found by name.
+
+A verifier module defines `verify(program) -> list[Diagnostic]`. Modules are loaded on first use, because a
+run verifies few properties. A property without a module promises nothing that can be checked.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from pypto import ir
+from pypto.core.errors import Error
+from pypto.passes.diagnostics import Diagnostic, generate_report, has_errors
+from pypto.passes.properties import IRProperty, IRPropertySet
+
+Verifier = Callable[["ir.Program"], list[Diagnostic]]
+
+_P = IRProperty
+
+_MODULES: dict[IRProperty, str] = {
+    _P.SSAForm: "ssa_form",
+    _P.TypeChecked: "type_checked",
+    _P.NoNestedCalls: "no_nested_calls",
+    _P.NormalizedStmtStructure: "normalized_stmt_structure",
+    _P.NoRedundantBlocks: "no_redundant_blocks",
+    _P.SplitIncoreOrch: "split_incore_orch",
+    _P.ClusterOutlined: "cluster_outlined",
+    _P.BreakContinueValid: "break_continue_valid",
+    _P.UseAfterDef: "use_after_def",
+    _P.HierarchyOutlined: "hierarchy_outlined",
+    _P.StructuredCtrlFlow: "structured_ctrl_flow",
+    _P.OutParamNotShadowed: "out_param_not_shadowed",
+    _P.NoNestedInCore: "no_nested_in_core",
+    _P.InOutUseValid: "in_out_use_valid",
+    _P.PipelineLoopValid: "pipeline_loop_valid",
+    _P.PipelineResolved: "pipeline_resolved",
+    _P.CallDirectionsResolved: "call_directions_resolved",
+    _P.TileTypeCoherence: "tile_type_coherence",
+    _P.InlineFunctionsEliminated: "inline_functions_eliminated",
+    _P.OrchestrationReferencesResolved: "orchestration_references_resolved",
+    _P.TensorViewCanonical: "tensor_view_canonical",
+    _P.ArrayNotEscaped: "array_not_escaped",
+    _P.RuntimeScopesMaterialized: "runtime_scopes_materialized",
+    _P.AssignTypeSymmetry: "assign_type_symmetry",
+    _P.ManualDepsOnSubmitOnly: "manual_deps_on_submit_only",
+    _P.ReturnParamsExplicit: "return_params_explicit",
+    _P.UnrollResolved: "unroll_resolved",
+    _P.IterArgCarryClassified: "iter_arg_carry_classified",
+    _P.IncoreTileOps: "incore_tile_ops",
+    _P.AccToGmStoreValid: "acc_to_gm_store_valid",
+}
+
+
+def load_verifier(module: str) -> Verifier:
+    """Return the `verify` function of a verifier module."""
+    verifier: Verifier = importlib.import_module(f"pypto.passes.verify.{module}").verify
+    return verifier
+
+
+class PropertyVerifierRegistry:
+    """Runs the verifiers of properties."""
+
+    @staticmethod
+    def verify(properties: IRPropertySet, program: ir.Program) -> list[Diagnostic]:
+        """Run the verifiers in the order of the properties and collect everything."""
+        found: list[Diagnostic] = []
+        for each in properties:
+            module = _MODULES.get(each)
+            if module is not None:
+                found += load_verifier(module)(program)
+        return found
+
+    @staticmethod
+    def verify_or_throw(properties: IRPropertySet, program: ir.Program) -> None:
+        """Raise `pypto.Error` with the report if any finding is an error."""
+        diagnostics = PropertyVerifierRegistry.verify(properties, program)
+        if has_errors(diagnostics):
+            raise Error(generate_report(diagnostics))
+
+    @staticmethod
+    def generate_report(diagnostics: list[Diagnostic]) -> str:
+        """Write findings as text."""
+        return generate_report(diagnostics)
+
+
+def verify_properties(properties: IRPropertySet, program: ir.Program, pass_name: str) -> None:
+    """Verify now; raises `pypto.Error` that names the pass and the properties."""
+    diagnostics = PropertyVerifierRegistry.verify(properties, program)
+    if has_errors(diagnostics):
+        raise Error(
+            f"Verification failed after '{pass_name}' for properties {properties}:\n"
+            f"{generate_report(diagnostics)}"
+        )

@@ -1,0 +1,67 @@
+"""Error codes of the verifiers, as users compare them."""
+
+from __future__ import annotations
+
+import enum
+
+
+class SSAErrorType(enum.Enum):
+    """Codes of SSAVerify."""
+
+    MULTIPLE_ASSIGNMENT = 1
+    NAME_SHADOWING = 2
+    MISSING_YIELD = 3
+    ITER_ARGS_RETURN_VARS_MISMATCH = 4
+    YIELD_COUNT_MISMATCH = 5
+    SCOPE_VIOLATION = 6
+    MISPLACED_YIELD = 7
+
+
+class TypeCheckErrorType(enum.Enum):
+    """Codes of TypeCheck."""
+
+    TYPE_KIND_MISMATCH = 101
+    DTYPE_MISMATCH = 102
+    SHAPE_DIMENSION_MISMATCH = 103
+    SHAPE_VALUE_MISMATCH = 104
+    SIZE_MISMATCH = 105
+    IF_CONDITION_MUST_BE_SCALAR = 106
+    FOR_RANGE_MUST_BE_SCALAR = 107
+    CONDITION_MUST_BE_BOOL = 108
+    TENSOR_PADDING_MISMATCH = 109
+    DISTRIBUTED_WINDOW_IDENTITY_MISMATCH = 110
+    TILE_VIEW_MISMATCH = 111
+
+
+class NestedCallErrorType(enum.Enum):
+    """Codes of NoNestedCall."""
+
+    CALL_IN_CALL_ARGS = 201
+    CALL_IN_IF_CONDITION = 202
+    CALL_IN_FOR_RANGE = 203
+    CALL_IN_BINARY_EXPR = 204
+    CALL_IN_UNARY_EXPR = 205
+    CALL_IN_WHILE_CONDITION = 206
+
+
+class UseAfterDefErrorType(enum.Enum):
+    """Codes of UseAfterDefCheck."""
+
+    USE_BEFORE_DEF = 401
+
+
+# BreakContinueCheck
+BREAK_IN_PARALLEL = 301
+BREAK_IN_UNROLL = 302
+CONTINUE_IN_PARALLEL = 303
+CONTINUE_IN_UNROLL = 304
+BREAK_OUTSIDE_LOOP = 305
+CONTINUE_OUTSIDE_LOOP = 306
+
+OUT_PARAM_SHADOWED = 501
+NESTED_IN_CORE = 501
+
+# diagnostic checks
+UNUSED_VARIABLE = 1001
+UNUSED_CONTROL_FLOW_RESULT = 1002
+OUT_PARAM_WRITE_DROPPED = 1003

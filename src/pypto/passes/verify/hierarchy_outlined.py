@@ -1,0 +1,17 @@
+"""HierarchyOutlined: no Hierarchy scope in Opaque functions."""
+
+from __future__ import annotations
+
+from pypto import ir
+from pypto.passes.diagnostics import Diagnostic
+from pypto.passes.verify.scopes import remaining_scopes
+
+
+def verify(program: ir.Program) -> list[Diagnostic]:
+    """Return the remaining Hierarchy scopes."""
+    return remaining_scopes(
+        program,
+        (ir.HierarchyScopeStmt,),
+        lambda function: function.func_type is ir.FunctionType.Opaque,
+        "HierarchyOutlined",
+    )
