@@ -1,11 +1,13 @@
 """MaterializeAssembleCopies: what could not become a window is copied.
 
-An orchestration cannot copy, and `FuseCreateAssembleToSlice` leaves an `assemble` alone where the window would be
-noticed: the source is a parameter, is assembled twice, is read after the target has changed. Each such `assemble`
-becomes the dispatch of a kernel that copies the source into a slice of the target:
+An orchestration cannot copy, and `FuseCreateAssembleToSlice` leaves an `assemble` alone where the window
+would be noticed: the source is a parameter, is assembled twice, is read after the target has changed. Each such
+`assemble` becomes the dispatch of a kernel that copies the source into a slice of the target:
 
-    full1 = tensor.assemble(full, part, [i, 0])    =>    part__window = tensor.slice(full, [16, 64], [i, 0])
-                                                         part__copied = self.assemble_copy_0(part, part__window)
+    full1 = tensor.assemble(full, part, [i, 0])
+        =>
+    part__window = tensor.slice(full, [16, 64], [i, 0])
+    part__copied = self.assemble_copy_0(part, part__window)
 
 One kernel serves all copies between tensors of the same types. It copies row by row, in pieces of constant size, so
 that it needs little local memory whatever the extents are, known or not.

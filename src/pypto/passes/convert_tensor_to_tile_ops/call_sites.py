@@ -221,6 +221,6 @@ def _check_no_dispatch_inside(stmt: ir.Stmt, outputs: Outputs) -> None:
         for value in stmt.value_:
             if isinstance(value, (ir.Call, ir.Submit)) and value.op.name in outputs:
                 raise internal_error(
-                    f"The dispatch of '{value.op.name}' is no statement of its own; run FlattenCallExpr before",
+                    f"The dispatch of '{value.op.name}' is not a statement; run FlattenCallExpr before",
                     value.span,
                 )
