@@ -70,6 +70,15 @@ def result_types(p: FunctionParser, node: ast.expr | None) -> list[ir.Type]:
     return [resolve_type(p, node)]
 
 
+def local_type(p: FunctionParser, node: ast.expr) -> ir.Type:
+    """The type of a local annotation. Printed text may hold tuples in tuples, since values can be nested."""
+    outer, p.nested_tuples = p.nested_tuples, p.source.is_text
+    try:
+        return resolve_type(p, node)
+    finally:
+        p.nested_tuples = outer
+
+
 def resolve_type(p: FunctionParser, node: ast.expr) -> ir.Type:
     """The IR type of an annotation."""
     if isinstance(node, ast.Subscript):
@@ -278,7 +287,7 @@ def _tuple(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
 
 
 def _element_type(p: FunctionParser, node: ast.expr) -> ir.Type:
-    if isinstance(node, (ast.Subscript, ast.Call)):
+    if isinstance(node, (ast.Subscript, ast.Call)) and not p.nested_tuples:
         head = node.value if isinstance(node, ast.Subscript) else node.func
         if last_name(head) in ("Tuple", "tuple"):
             raise ParserTypeError("Nested tuple types are not supported", span=p.span(node))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pypto import ir
-from pypto.language.parser.annotations import is_left_to_value, resolve_type
+from pypto.language.parser.annotations import is_left_to_value, local_type
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.dim_folding import is_dim_call
 from pypto.language.parser.function_parser import FunctionParser, statement
@@ -88,7 +88,7 @@ def _assign_name(
     variable_type = value.type
     span = p.span(node)
     if annotation is not None and not is_left_to_value(annotation):
-        declared = resolve_type(p, annotation)
+        declared = local_type(p, annotation)
         value, variable_type = merge_annotation(p, name, declared, value, p.span(annotation))
     variable = let(p, name, value, span, node, variable_type)
     if isinstance(value_node, ast.Call) and last_name(value_node.func) in _BUFFER_OPS:
@@ -108,7 +108,7 @@ def _bind_folded_dim(
     p: FunctionParser, node: ast.stmt, name: str, symbol: ir.Var, annotation: ast.expr | None
 ) -> bool:
     """Let a name stand for a symbolic extent; False when an ordinary assignment has to be made instead."""
-    if annotation is not None and not is_left_to_value(annotation) and resolve_type(p, annotation) != symbol.type:
+    if annotation is not None and not is_left_to_value(annotation) and local_type(p, annotation) != symbol.type:
         return False
     bound = p.names.binding(name)
     if bound is not None and not isinstance(bound, Alias):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pypto import ir
-from pypto.language.parser.annotations import is_left_to_value, resolve_type
+from pypto.language.parser.annotations import is_left_to_value, local_type
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.comments import else_line, header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
@@ -432,7 +432,7 @@ def _result_type(
     if recorded is not None and (annotation is None or not isinstance(recorded, ir.UnknownType)):
         return recorded
     if annotation is not None and not is_left_to_value(annotation):
-        return resolve_type(p, annotation)
+        return local_type(p, annotation)
     if recorded is not None:
         return recorded
     raise ParserTypeError(f"The type of yielded name '{name}' is unknown", span=p.source.head_span(node))

@@ -115,6 +115,7 @@ class FunctionParser:
         self.declared_names: dict[int, str] = {}
         self.declared_objects: dict[str, object] = {}
         self.literal_annotation = True
+        self.nested_tuples = False
         self.symbol_parameters: dict[str, ir.Var] = {}
         self.params: list[ir.Var] = []
         self.dump_tagged: dict[ir.Var, None] = {}

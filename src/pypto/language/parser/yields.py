@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from pypto import ir
-from pypto.language.parser.annotations import is_left_to_value, resolve_type
+from pypto.language.parser.annotations import is_left_to_value, local_type
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name, last_name
@@ -28,7 +28,7 @@ def parse_yield_assignment(
     frame = p.yield_frame()
     types = [value.type for value in values]
     if annotation is not None and len(values) == 1 and not is_left_to_value(annotation):
-        declared = resolve_type(p, annotation)
+        declared = local_type(p, annotation)
         if isinstance(declared, ir.TupleType) and len(names) > 1:
             types = declared.types
         elif not isinstance(types[0], ir.UnknownType):

@@ -1,0 +1,241 @@
+"""Printed programs read back to structurally equal programs, before and after the front passes."""
+
+from __future__ import annotations
+
+import pypto.language as pl
+import pytest
+from pypto import ir, passes
+
+from tests.language.source import function, program
+
+KERNELS = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]) -> pl.Tensor[[64], pl.FP32]:
+    t = pl.load(x, [0], [64])
+    out = pl.store(t, [0], out)
+    return out
+"""
+XO = "x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]"
+X2 = "x: pl.Tensor[[64, 32], pl.FP32], s: pl.Scalar[pl.INT32], i: pl.Scalar[pl.INDEX], f: pl.Scalar[pl.FP32]"
+CORE = "level=pl.Level.CORE_GROUP"
+
+BODIES = {
+    "scalars": """
+        a = (i + 1) * 2 - (i - (i - 3))
+        b = -i // 2 % 3
+        c = pl.cast(s, pl.INT64) + pl.const(3, pl.INT64)
+        d = f * 2.5 - 1e-6
+        e = not (i < 3) and (i > 1 or i == 2)
+        g = pl.min(i, 3) + pl.max(i, 4)
+        h = ~s << pl.const(1, pl.INT32)
+        k: pl.Scalar[pl.INT64] = 0
+        m = pl.const(-5, pl.INT8)
+        n = -5
+        o = -0.0
+        p = True
+        q = s / s
+        return a
+    """,
+    "tensors": """
+        a = pl.add(x, 1.0)
+        b = pl.mul(a, a)
+        c = x[0:16]
+        d = x[i:i + 8, 3]
+        e = x[i, 0]
+        g = pl.cast(a, target_type=pl.BF16, mode="floor")
+        h = pl.full([8, 16], dtype=pl.FP32, value=1.0)
+        j = pl.row_expand_sub(x, pl.row_max(x))
+        k = pl.create_tensor([64, 32], dtype=pl.FP32)
+        k[0:16, :] = c
+        k[3] = x[4]
+        return k
+    """,
+    "tuples": """
+        a, b = (x, i)
+        c = (a, (b, 3))
+        d = c[1][0]
+        return d
+    """,
+    "loops": """
+        acc = x
+        for j in pl.range(4):
+            acc = pl.add(acc, x)
+        for j2 in pl.range(1, 4):
+            acc = pl.add(acc, x)
+        for j3 in pl.parallel(0, 8, 2, attrs={"k": 1, "z": "t", "q": 0.5, "b": True}):
+            acc = pl.add(acc, x)
+        for j4 in pl.unroll(4):
+            acc = pl.add(acc, x)
+        for j5 in pl.pipeline(pl.const(0, pl.INT64), pl.const(4, pl.INT64), pl.const(1, pl.INT64), stage=2):
+            acc = pl.add(acc, x)
+        for j6, (c, d) in pl.range(4, init_values=(x, i)):
+            e = pl.add(c, x)
+            r1, r2 = pl.yield_(e, d + 1)
+        for (w,) in pl.while_(init_values=(r2,)):
+            pl.cond(w < 10)
+            r3 = pl.yield_(w + 1)
+        while i < 10:
+            i = i + 1
+            if i == 7:
+                break
+            else:
+                continue
+        return r1, r3
+    """,
+    "branches": """
+        if i > 3:
+            y = pl.add(x, x)
+        elif i > 2:
+            y = pl.mul(x, x)
+        else:
+            pass
+        if i > 4:
+            a, b = pl.yield_(x, i)
+        else:
+            a, b = pl.yield_(pl.exp(x), i + 1)
+        if i > 5:
+            c = pl.yield_(i)
+        else:
+            c = pl.yield_(i + 1)
+        return a, b, c
+    """,
+    "comments": """
+        '''Doc.'''
+        # one
+        a = pl.exp(x)  # two
+        # three
+        for j in pl.range(4):  # four
+            # five
+            b = pl.exp(x)
+        return a
+    """,
+    "effects": """
+        pl.exp(x)
+        pl.write(x, [0, 0], f)
+        return
+    """,
+}
+
+
+def assert_round_trips(found: ir.Function | ir.Program) -> None:
+    text = found.as_python(format=False)
+    again = pl.parse(text)
+    ir.assert_structural_equal(found, again)
+    assert again.as_python(format=False) == text
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_function_round_trips(name):
+    assert_round_trips(function(X2, BODIES[name]))
+
+
+MAINS = {
+    "scopes": f"""
+        with pl.at({CORE}, name_hint="a", optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.cross_core_slot(slot_num=4)]):
+            y = pl.exp(x)
+        with pl.at({CORE}, deps=[t0], no_dep_args=[x], dumps=[y], allow_early_resolve=True, windowize=True) as t1:
+            z = pl.add(y, x)
+        with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):
+            with pl.cluster(name_hint="c"):
+                with pl.spmd(n // 2, sync_start=True, name_hint="q"):
+                    out = self.k(x, out)
+        with pl.spmd(4, deps=[t1]) as t2:
+            out = self.k(x, out)
+        with pl.spmd(4) as t3:
+            i = pl.tile.get_block_idx()
+            w = pl.load(x, [i], [16])
+        for b in pl.spmd(8, name_hint="row", optimizations=[pl.split(pl.SplitMode.LEFT_RIGHT)]):
+            v = pl.load(x, [b], [16])
+        with pl.spmd(2):
+            with pl.at({CORE}):
+                u = pl.exp(x)
+        with pl.manual_scope():
+            out = self.k(x, out)
+        return out
+    """,
+    "tasks": """
+        out, a = pl.submit(self.k, x, out)
+        out, b = pl.spmd_submit(self.k, x, out, core_num=n, sync_start=True, deps=[a], dumps=[x], allow_early_resolve=True,
+                                predicate=(flags[0, 1] > 0))
+        whole = pl.submit(self.k, x)
+        c = pl.system.task_dummy(deps=[a, b])
+        d = None
+        arr = pl.array.create(4, pl.TASK_ID)
+        arr[1] = a
+        out, e = pl.submit(self.k, x, out, deps=[arr[i] for i in range(2)])
+        out, g = pl.submit(self.k, x, out, deps=[arr])
+        out = self.k(pl.no_dep(x), out, attrs={"core_num": 4, "arg_directions": [pl.adir.input, pl.adir.inout]})
+        pl.dump_tag(x)
+        out = self.k(x, out)
+        return out
+    """,
+}
+PARAMS = f"{XO}, t0: pl.Scalar[pl.TASK_ID], n: pl.Scalar[pl.INDEX], flags: pl.Tensor[[4, 4], pl.INT32]"
+
+
+@pytest.mark.parametrize("name", MAINS)
+def test_program_round_trips(name):
+    assert_round_trips(program(MAINS[name], params=PARAMS, kernels=KERNELS))
+
+
+def test_split_region_round_trips():
+    body = """
+    for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+        a = pl.aiv_shard(t)
+        b = pl.exp(a)
+        c = pl.aic_gather(b)
+    return t
+    """
+    assert_round_trips(function("t: pl.Tile[[16, 16], pl.FP32]", body, decorator="type=pl.FunctionType.InCore"))
+
+
+def test_types_round_trip():
+    params = (
+        "a: pl.Tensor[[M, 64], pl.BF16, pl.NZ], "
+        "b: pl.Tensor[[M * 2, N], pl.FP32, pl.TensorView(valid_shape=[M, 3], stride=[N, 1], "
+        "layout=pl.TensorLayout.ND, pad=pl.PadValue.zero)], "
+        "c: pl.Tile[[16, 16], pl.FP32, pl.MemRef('m', 0, 1024), pl.Mem.Mat, pl.TileView(valid_shape=[8, 16])], "
+        "d: pl.Tile[[16, 16], pl.FP32, pl.MemRef('ring', slots=2)[1], pl.Mem.Vec], "
+        "e: pl.Array[4, pl.INT32], g: pl.Tuple[pl.Scalar[pl.INT32], pl.Tensor[[4], pl.FP32]], "
+        "h: pl.Tensor[[], pl.FP32], j: pl.Tile[[32, 1], pl.FP8E4M3FN]"
+    )
+    source = (
+        "M = pl.dynamic('M')\nN = pl.dynamic('N')\n@pl.program\nclass P:\n    @pl.function\n"
+        f"    def f(self, {params}) -> tuple[pl.Tensor[[M, 64], pl.BF16, pl.NZ], pl.Scalar[pl.INT32]]:\n"
+        "        pl.func_attr({'who': [a], 'split': pl.SplitMode.UP_DOWN, 'dt': pl.FP16, 'text': 'q\"uote'})\n"
+        "        v = M + 1\n        return a, g[0]\n"
+    )
+    found = pl.parse_program(source)
+    again = pl.parse_program(found.as_python(format=False))
+    ir.assert_structural_equal(found, again)
+
+
+PIPELINE = (
+    "inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "simplify", "flatten_call_expr",
+    "normalize_stmt_structure", "outline_hierarchy_scopes", "outline_incore_scopes", "outline_cluster_scopes",
+    "deduplicate_outlined_kernels",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAINS)
+def test_program_round_trips_after_every_front_pass(name):
+    current = program(MAINS[name], params=PARAMS, kernels=KERNELS)
+    for pass_name in PIPELINE:
+        current = getattr(passes, pass_name)()(current)
+        text = current.as_python(format=False)
+        try:
+            ir.assert_structural_equal(current, pl.parse(text))
+        except Exception as error:
+            raise AssertionError(f"after {pass_name}:\n{text}") from error
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_function_round_trips_after_every_front_pass(name):
+    current = ir.Program([function(X2, BODIES[name])], "P", ir.Span.unknown())
+    for pass_name in PIPELINE:
+        current = getattr(passes, pass_name)()(current)
+        text = current.as_python(format=False)
+        try:
+            ir.assert_structural_equal(current, pl.parse(text))
+        except Exception as error:
+            raise AssertionError(f"after {pass_name}:\n{text}") from error
