@@ -166,7 +166,8 @@ def test_attributes_of_every_kind_keep_kind_order_and_identity():
     attrs = {
         "i": -3, "b": True, "s": "text", "f": 0.5, "dt": FP16, "m": Mem.LeftScale, "l": ir.TensorLayout.NZ,
         "tl": ir.TileLayout.col_major, "p": ir.PadValue.min, "d": ir.ArgDirection.NoDep,
-        "arg_directions": [ir.ArgDirection.Input], "arg_direction_overrides": [0, 1], "dump_vars": [], "empty": [],
+        "arg_directions": [ir.ArgDirection.Input], "arg_direction_overrides": [0, 1],
+        "dump_vars": [], "empty": [],
         "vars": [x, x], "v": x, "e": ir.Neg(x, INT64, S),
     }  # fmt: skip
     call = op("tile.abs", x, attrs=attrs, mode=2, target_type=FP16)

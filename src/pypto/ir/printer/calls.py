@@ -204,7 +204,7 @@ def _syncall(state: State, call: Call) -> list[Piece] | None:
 def _gather_row(state: State, call: Call) -> list[Piece] | None:
     if len(call.args_) != 6:
         return None
-    parts = [*_args(call.args_[:5]), ["valid_shape=", call.args_[5]]]
+    parts: list[Part] = [*_args(call.args_[:5]), ["valid_shape=", call.args_[5]]]
     return _joined(call_head(state, call.op), [*parts, *_kwargs(state, call), *_op_attrs(state, call)])
 
 
@@ -235,7 +235,7 @@ def _remote_load(state: State, call: Call) -> list[Piece] | None:
 def _task_dummy(state: State, call: Call) -> list[Piece] | None:
     deps = call.attrs_.get("manual_dep_edges", ())
     others = [(k, v) for k, v in call.attrs_.items() if k not in DUMMY_ATTRS]
-    parts = [*_args(call.args_), *_kwargs(state, call), [f"deps={var_list_text(state, deps)}"]]
+    parts: list[Part] = [*_args(call.args_), *_kwargs(state, call), [f"deps={var_list_text(state, deps)}"]]
     if others:
         parts.append([f"attrs={attrs_dict_text(state, others)}"])
     return _joined(call_head(state, call.op), parts)

@@ -101,7 +101,7 @@ def body_vars(*roots: IRNode) -> BodyVars:
             defined.setdefault(id(var), var)
             stack.append(node.value)  # type: ignore[attr-defined]
         elif cls in _DEFINING:
-            variables = _DEFINING[cls](node)  # type: ignore[index]
+            variables = _DEFINING[cls](node)
             ids = {id(var) for var in variables}
             for var in variables:
                 defined.setdefault(id(var), var)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 __all__ = ["decode"]
 

@@ -10,7 +10,7 @@ import enum
 import functools
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from pypto.core.dtype import DataType
 from pypto.core.span import Span
@@ -102,8 +102,18 @@ def _node(node: IRNode, ids: dict[int, int]) -> list[Piece]:
     return pieces
 
 
-@functools.cache
+_plans: dict[type[IRNode], tuple[tuple[bytes, Field | None], ...]] = {}
+
+
 def _plan(cls: type[IRNode]) -> tuple[tuple[bytes, Field | None], ...]:
+    """The layout of a class, worked out once."""
+    found = _plans.get(cls)
+    if found is None:
+        found = _plans[cls] = _layout(cls)
+    return found
+
+
+def _layout(cls: type[IRNode]) -> tuple[tuple[bytes, Field | None], ...]:
     """Keys and fields of a class in the order of the text; None stands for a statement's comments."""
     entries: list[tuple[str, Field | None]] = [(wire_name(field), field) for field in cls.FIELDS]
     if issubclass(cls, Stmt):
