@@ -1,6 +1,6 @@
 """DeriveCallDirections: one rule of the table per test."""
 
-# ruff: noqa: RET504 (the programs return what they were given)
+# ruff: noqa: RET504, RUF059 (the programs are written as users write them)
 
 from __future__ import annotations
 
@@ -53,7 +53,12 @@ def test_input_inout_and_first_output():
 
 
 def test_second_writer_of_a_buffer_is_ordered_behind_the_first():
-    body = "t = pl.create_tensor([16, 32], dtype=pl.FP32)\nt = self.fill(x, t)\nt = self.fill(x, t)\no = self.fill(t, o)"
+    body = """
+t = pl.create_tensor([16, 32], dtype=pl.FP32)
+t = self.fill(x, t)
+t = self.fill(x, t)
+o = self.fill(t, o)
+"""
     assert [each[1] for each in directions(with_main(body))] == [A.OutputExisting, A.InOut, A.OutputExisting]
 
 

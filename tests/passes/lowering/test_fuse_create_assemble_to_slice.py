@@ -1,6 +1,6 @@
 """FuseCreateAssembleToSlice and MaterializeAssembleCopies: how an orchestration assembles without copying."""
 
-# ruff: noqa: RET504 (the programs return what they were given)
+# ruff: noqa: RET504 (the programs are written as users write them)
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """NormalizeReturnOrder and ExpandMixedKernel."""
 
-# ruff: noqa: RET504 (the programs return what they were given)
+# ruff: noqa: RET504, SIM117, B007 (the programs are written as users write them)
 
 from __future__ import annotations
 

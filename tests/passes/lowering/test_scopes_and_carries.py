@@ -1,7 +1,5 @@
 """MaterializeRuntimeScopes and ClassifyIterArgCarry."""
 
-# ruff: noqa: RET504 (the programs return what they were given)
-
 from __future__ import annotations
 
 import pytest
