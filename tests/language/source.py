@@ -8,7 +8,9 @@ import pypto.language as pl
 from pypto import ir
 
 
-def function(params: str, body: str, *, prelude: str = "", decorator: str = "", returns: str = "") -> ir.Function:
+def function(
+    params: str, body: str, *, prelude: str = "", decorator: str = "", returns: str = ""
+) -> ir.Function:
     """Parse `@pl.function(decorator) def f(params) -> returns: body`."""
     arrow = f" -> {returns}" if returns else ""
     code = f"{prelude}\n@pl.function({decorator})\ndef f({params}){arrow}:\n{_indented(body, 1)}\n"
@@ -27,7 +29,9 @@ def stmts_of(body: ir.Stmt) -> list[ir.Stmt]:
     return body.stmts if isinstance(body, ir.SeqStmts) else [body]
 
 
-def program(main: str, *, params: str, kernels: str = "", prelude: str = "", decorator: str = "") -> ir.Program:
+def program(
+    main: str, *, params: str, kernels: str = "", prelude: str = "", decorator: str = ""
+) -> ir.Program:
     """Parse a program of some kernels and a method `main`."""
     head = decorator or "type=pl.FunctionType.Orchestration"
     code = (

@@ -1,12 +1,15 @@
 """Decorators: what they return, what they store, what they reject."""
 
+# ruff: noqa: RET504 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
 import os
 import warnings
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir
 from pypto.language.parser import ParserSyntaxError, ParserTypeError, UndefinedVariableError
 
@@ -141,7 +144,7 @@ FUNC_ATTR_ERRORS = {
     'y = pl.add(x, x)\n    pl.func_attr({"k": 1})': "must appear before every other statement",
     'pl.func_attr({"k": 1}, 2)': "takes exactly one positional dict argument",
     "pl.func_attr(x)": "must be a dict literal",
-    'pl.func_attr({**x})': r"Unsupported `\*\*` unpacking",
+    "pl.func_attr({**x})": r"Unsupported `\*\*` unpacking",
     "pl.func_attr({1: 2})": "key must be a string literal",
     'pl.func_attr({"k": 1, "k": 2})': "Duplicate function attribute 'k'",
     'pl.func_attr({"auto_scope": False})': r"cannot be set with pl\.func_attr",
@@ -158,7 +161,10 @@ def test_func_attr_misuse_is_reported(body):
 
 
 def test_attribute_given_in_decorator_and_body_is_a_duplicate():
-    with pytest.raises(ParserSyntaxError, match="Duplicate function attribute"), pytest.warns(DeprecationWarning):
+    with (
+        pytest.raises(ParserSyntaxError, match="Duplicate function attribute"),
+        pytest.warns(DeprecationWarning),
+    ):
 
         @pl.function(attrs={"k": 1})
         def f(x: pl.Tensor[[64], pl.FP32]):
@@ -235,7 +241,6 @@ def test_external_kernel_has_empty_body_and_absolute_path(tmp_path):
     @pl.function(type=pl.FunctionType.AIV, external_source=kernel)
     def k(x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]):
         """A kernel."""
-        ...
 
     assert k.attrs["external_source"] == str(kernel)
     assert isinstance(k.body, ir.SeqStmts)
@@ -317,7 +322,7 @@ def twice(a):
 
 @pl.inline
 def effect(a):
-    t = pl.add(a, a)  # noqa: F841
+    t = pl.add(a, a)
 
 
 def test_inline_helper_with_two_results_unpacks():

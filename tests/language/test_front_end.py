@@ -1,5 +1,7 @@
 """Text entry points, comments, spans, diagnostics."""
 
+# ruff: noqa: E501, RET504 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
 import os
@@ -8,8 +10,9 @@ import sys
 import textwrap
 import warnings
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir
 from pypto.language.parser import (
     ErrorCode,
@@ -23,7 +26,6 @@ from pypto.language.parser import (
     concise_error_message,
     get_error_code,
 )
-
 from tests.language.source import stmts_of
 
 FUNCTION = "@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32]):\n    return x\n"
@@ -76,14 +78,16 @@ def test_bad_level_is_reported_at_the_member():
 
 
 def test_unknown_names_in_module_level_annotations_are_symbols():
-    f = pl.parse("@pl.function\ndef f(x: pl.Tensor[[M, 4], pl.FP32]) -> tuple[pl.Tensor[[M, 4], pl.FP32]]:\n    return x\n")
+    f = pl.parse(
+        "@pl.function\ndef f(x: pl.Tensor[[M, 4], pl.FP32]) -> tuple[pl.Tensor[[M, 4], pl.FP32]]:\n    return x\n"
+    )
     symbol = f.params[0].type.shape[0]
     assert isinstance(symbol, ir.Var) and symbol.name_hint == "M"
     assert f.return_types[0].shape[0] is symbol
 
 
 def test_unknown_names_in_class_bodies_are_errors_with_a_place():
-    with pytest.raises(ParserSyntaxError, match="NameError: .*'M'") as caught:
+    with pytest.raises(ParserSyntaxError, match=r"NameError: .*'M'") as caught:
         pl.parse(PROGRAM.replace("64", "M"))
     assert (caught.value.span["line"], caught.value.span["column"]) == (4, 1)
     assert caught.value.source_lines
@@ -137,7 +141,9 @@ def test_missing_source_points_at_parse():
 
 def commented(body: str) -> list[ir.Stmt]:
     text = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
-    return stmts_of(pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32], s: pl.Scalar[pl.INDEX]):\n{text}\n").body)
+    return stmts_of(
+        pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32], s: pl.Scalar[pl.INDEX]):\n{text}\n").body
+    )
 
 
 def test_comments_above_and_behind_attach_to_the_statement():
@@ -202,13 +208,17 @@ def test_else_comments():
 def test_tail_comments_of_loops_are_dropped_with_one_warning():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        commented("for i in pl.range(4):\n    y = pl.exp(x)\n    # one\n    # two\nz = pl.exp(x)\nreturn z\n# three")
+        commented(
+            "for i in pl.range(4):\n    y = pl.exp(x)\n    # one\n    # two\nz = pl.exp(x)\nreturn z\n# three"
+        )
     assert len(caught) == 1
-    assert str(caught[0].message).startswith("Dropped 3 tail-of-block comment(s): line 5: 'one', line 6: 'two', line 9:")
+    assert str(caught[0].message).startswith(
+        "Dropped 3 tail-of-block comment(s): line 5: 'one', line 6: 'two', line 9:"
+    )
 
 
 def test_statements_that_emit_nothing_pass_their_comments_on():
-    returned, = commented("# note\npass\nreturn x")
+    (returned,) = commented("# note\npass\nreturn x")
     assert returned.leading_comments == ["note"]
 
 
@@ -288,7 +298,10 @@ def test_source_lines_of_text():
 
 def test_error_codes_and_classes():
     assert get_error_code(ParserSyntaxError) == ErrorCode("E001")
-    codes = [get_error_code(c) for c in (ParserTypeError, UndefinedVariableError, SSAViolationError, UnsupportedFeatureError)]
+    codes = [
+        get_error_code(c)
+        for c in (ParserTypeError, UndefinedVariableError, SSAViolationError, UnsupportedFeatureError)
+    ]
     assert [c.value for c in codes] == ["E101", "E200", "E201", "E301"]
     assert get_error_code(ParserError) is None
     assert not issubclass(ParserSyntaxError, SyntaxError)
@@ -296,7 +309,9 @@ def test_error_codes_and_classes():
 
 
 def test_concise_messages():
-    text = "bad value [k.py:3:1]\nCheck failed: x at a.cpp:3\n\nC++ Traceback (most recent call last):\n File x"
+    text = (
+        "bad value [k.py:3:1]\nCheck failed: x at a.cpp:3\n\nC++ Traceback (most recent call last):\n File x"
+    )
     assert concise_error_message(ValueError(text)) == "bad value [k.py:3:1]"
     assert concise_error_message(ValueError(text), strip_trailing_span=True) == "bad value"
     assert "PTO_BACKTRACE=1" in concise_error_message(ValueError("Check failed: x at a.cpp:3"))
@@ -309,7 +324,11 @@ def test_rendered_error_shows_place_window_caret_and_help():
     lines = [f"line {n}" for n in range(1, 15)]
     lines[11] = "        foo.bar(x)"
     error = ParserSyntaxError(
-        "Calling foo.bar is wrong. Really", {"file": "nowhere.py", "line": 12, "column": 9}, "use baz", "a note", lines
+        "Calling foo.bar is wrong. Really",
+        {"file": "nowhere.py", "line": 12, "column": 9},
+        "use baz",
+        "a note",
+        lines,
     )
     assert ErrorRenderer(use_color=False).render(error).splitlines() == [
         "Error: Calling foo.bar is wrong. Really",
@@ -330,7 +349,10 @@ def test_rendered_error_shows_place_window_caret_and_help():
 def test_rendered_ssa_violation_shows_the_first_definition():
     lines = ["a = 1", "a = 2"]
     error = SSAViolationError(
-        "twice", {"file": "n.py", "line": 2, "column": 1}, {"file": "n.py", "line": 1, "column": 1}, source_lines=lines
+        "twice",
+        {"file": "n.py", "line": 2, "column": 1},
+        {"file": "n.py", "line": 1, "column": 1},
+        source_lines=lines,
     )
     text = ErrorRenderer(use_color=False).render(error)
     assert "   = note: Previous definition was here:\n  --> n.py:1:1" in text
@@ -345,7 +367,9 @@ def run_failing_script(tmp_path, **env: str) -> subprocess.CompletedProcess[str]
     script = tmp_path / "failing.py"
     script.write_text(f"import pypto.language as pl\n\n{FUNCTION.replace('return x', 'return zzz')}")
     environment = {key: value for key, value in os.environ.items() if key != "PTO_BACKTRACE"} | env
-    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment
+    )
 
 
 def test_uncaught_errors_are_rendered_without_traceback(tmp_path):

@@ -1,11 +1,13 @@
 """Printed programs read back to structurally equal programs, before and after the front passes."""
 
+# ruff: noqa: E501 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
-import pypto.language as pl
 import pytest
-from pypto import ir, passes
 
+import pypto.language as pl
+from pypto import ir, passes
 from tests.language.source import function, program
 
 KERNELS = """
@@ -186,7 +188,9 @@ def test_split_region_round_trips():
         c = pl.aic_gather(b)
     return t
     """
-    assert_round_trips(function("t: pl.Tile[[16, 16], pl.FP32]", body, decorator="type=pl.FunctionType.InCore"))
+    assert_round_trips(
+        function("t: pl.Tile[[16, 16], pl.FP32]", body, decorator="type=pl.FunctionType.InCore")
+    )
 
 
 def test_types_round_trip():

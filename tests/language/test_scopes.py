@@ -1,12 +1,19 @@
 """Scopes, launches and task ids."""
 
+# ruff: noqa: E501 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
-import pypto.language as pl
 import pytest
-from pypto import ir
-from pypto.language.parser import ParserSyntaxError, ParserTypeError, UndefinedVariableError, UnsupportedFeatureError
 
+import pypto.language as pl
+from pypto import ir
+from pypto.language.parser import (
+    ParserSyntaxError,
+    ParserTypeError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
 from tests.language.source import main_of, program, statements, stmts_of
 
 X = "x: pl.Tensor[[64], pl.FP32]"
@@ -49,7 +56,9 @@ def test_core_group_is_an_incore_scope_without_split():
 
 
 def test_other_levels_are_hierarchy_scopes():
-    scope = statements(X, "with pl.at(pl.Level.HOST, pl.Role.Orchestrator, name_hint='h'):\n    y = x\nreturn y")[0]
+    scope = statements(
+        X, "with pl.at(pl.Level.HOST, pl.Role.Orchestrator, name_hint='h'):\n    y = x\nreturn y"
+    )[0]
     assert isinstance(scope, ir.HierarchyScopeStmt)
     assert (scope.level, scope.role, scope.name_hint) == (ir.Level.HOST, ir.Role.Orchestrator, "h")
 
@@ -81,7 +90,9 @@ def test_task_capture_stores_attributes_in_order_behind_a_placeholder():
 
 
 def test_task_capture_makes_a_new_variable_even_for_a_known_name():
-    first, _, second, _, _ = calls(f"with pl.at({CORE}) as t:\n    y = x\nwith pl.at({CORE}) as t:\n    z = x\nreturn y")
+    first, _, second, _, _ = calls(
+        f"with pl.at({CORE}) as t:\n    y = x\nwith pl.at({CORE}) as t:\n    z = x\nreturn y"
+    )
     assert first.var is not second.var
 
 
@@ -144,10 +155,14 @@ def test_bad_scope_headers(header, error, message):
 def test_slot_num_inside_split_is_deprecated_and_equal_to_two_entries():
     with pytest.warns(DeprecationWarning):
         old = statements(
-            X, f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=4)]):\n    y = x\nreturn y"
+            X,
+            f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=4)]):\n    y = x\nreturn y",
         )[0]
     assert (old.split, old.attrs) == (ir.SplitMode.UP_DOWN, {"slot_num": 4})
-    with pytest.raises(ParserSyntaxError, match="sets the cross-core slot count twice"), pytest.warns(DeprecationWarning):
+    with (
+        pytest.raises(ParserSyntaxError, match="sets the cross-core slot count twice"),
+        pytest.warns(DeprecationWarning),
+    ):
         statements(
             X,
             f"with pl.at({CORE}, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=4), "
@@ -225,7 +240,9 @@ def test_spmd_loop_binds_the_block_index():
 
 
 def test_explicit_carrier_is_kept_as_the_only_kernel_scope():
-    scope = calls(f"with pl.spmd(2):\n    with pl.at({CORE}, name_hint='c'):\n        y = pl.exp(x)\nreturn out")[0]
+    scope = calls(
+        f"with pl.spmd(2):\n    with pl.at({CORE}, name_hint='c'):\n        y = pl.exp(x)\nreturn out"
+    )[0]
     assert isinstance(scope.body, ir.InCoreScopeStmt) and scope.body.name_hint == "c"
     assert isinstance(scope.body.body, ir.AssignStmt)
 
@@ -318,7 +335,10 @@ def test_bad_split_aiv(code, message):
 
 
 def test_lane_transfers_take_the_mode_of_the_region():
-    shard = statements(f"{T}, x: pl.Tensor[[16, 16], pl.FP32]", f"{AIV}\n    a = pl.aiv_shard(t)\n    b = pl.aiv_shard(x)\nreturn t")
+    shard = statements(
+        f"{T}, x: pl.Tensor[[16, 16], pl.FP32]",
+        f"{AIV}\n    a = pl.aiv_shard(t)\n    b = pl.aiv_shard(x)\nreturn t",
+    )
     _, a, b = stmts_of(shard[0].body.body)
     assert (a.value.op.name, a.value.kwargs["split"]) == ("tile.aiv_shard", 1)
     assert b.value.op.name == "tensor.aiv_shard"
@@ -341,7 +361,9 @@ def test_no_dep_positions_survive_annotation_and_later_declaration():
 
 
 def test_call_attrs_round_the_printer():
-    call = calls('out = self.k(x, out, attrs={"core_num": 4, "sync_start": True, "arg_directions": [pl.adir.input, pl.adir.inout]})\nreturn out')[0].value
+    call = calls(
+        'out = self.k(x, out, attrs={"core_num": 4, "sync_start": True, "arg_directions": [pl.adir.input, pl.adir.inout]})\nreturn out'
+    )[0].value
     assert call.attrs["core_num"].value == 4
     assert call.attrs["sync_start"] is True
     assert call.arg_directions == [ir.ArgDirection.Input, ir.ArgDirection.InOut]
@@ -529,10 +551,16 @@ def test_task_dummy():
     assert list(stmts[0].value.attrs) == ["manual_dep_edges", "dummy_task"]
     assert stmts[1].value.attrs == {"dummy_task": True}
     rejects("t = pl.system.task_dummy()\nreturn x", ParserTypeError, "requires keyword argument 'deps'")
-    rejects("t = pl.system.task_dummy(deps=[], k=1)\nreturn x", ParserTypeError, "does not accept keyword argument")
+    rejects(
+        "t = pl.system.task_dummy(deps=[], k=1)\nreturn x",
+        ParserTypeError,
+        "does not accept keyword argument",
+    )
     from pypto.language.parser import InvalidOperationError
 
-    rejects("t = pl.system.task_dummy([t0])\nreturn x", InvalidOperationError, "must not use positional arguments")
+    rejects(
+        "t = pl.system.task_dummy([t0])\nreturn x", InvalidOperationError, "must not use positional arguments"
+    )
 
 
 # -- predicates ----------------------------------------------------------------------------------------------
@@ -570,6 +598,8 @@ def test_producer_of_the_predicate_must_be_a_dependency():
     good = "f, tf = pl.submit(self.flags, x, f)\na, b = pl.submit(self.k, x, predicate=f[0, 0] > 0, deps=[tf])\nreturn a"
     calls(good, PRED)
     missing = good.replace(", deps=[tf]", "")
-    rejects(missing, ParserSyntaxError, "is produced by the task bound to 'tf', but 'tf' is not in deps=", PRED)
+    rejects(
+        missing, ParserSyntaxError, "is produced by the task bound to 'tf', but 'tf' is not in deps=", PRED
+    )
     rebound = good.replace("\na, b", "\ny, tf = pl.submit(self.k, x)\na, b")
     rejects(rebound, ParserSyntaxError, "is not in deps=", PRED)

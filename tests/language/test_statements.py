@@ -1,9 +1,12 @@
 """Assignments, subscripts, loops, branches."""
 
+# ruff: noqa: E501 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir
 from pypto.language.parser import (
     InvalidOperationError,
@@ -13,7 +16,6 @@ from pypto.language.parser import (
     UndefinedVariableError,
     UnsupportedFeatureError,
 )
-
 from tests.language.source import function, main_of, statements, stmts_of
 
 X = "x: pl.Tensor[[64], pl.FP32]"
@@ -42,21 +44,22 @@ def test_strict_ssa_rejects_a_second_binding_and_names_the_first():
 
 def test_strict_ssa_of_a_program_applies_to_its_methods():
     code = (
-        "@pl.program(strict_ssa=True)\nclass P:\n    @pl.function\n    def f(self, {0}):\n"
+        f"@pl.program(strict_ssa=True)\nclass P:\n    @pl.function\n    def f(self, {X}):\n"
         "        y = pl.exp(x)\n        y = pl.exp(x)\n        return y\n"
-    ).format(X)
+    )
     with pytest.raises(SSAViolationError):
         pl.parse(code)
 
 
 def test_assigning_another_type_is_rejected():
-    with pytest.raises(ParserTypeError, match="Cannot reassign 'y' with a different type: was .* got"):
+    with pytest.raises(ParserTypeError, match=r"Cannot reassign 'y' with a different type: was .* got"):
         statements(f"{X}, a: pl.Tensor[[8], pl.FP32]", "y = pl.exp(x)\ny = pl.exp(a)\nreturn y")
 
 
 def test_symbolic_extents_are_simplified_before_types_are_compared():
     statements(
-        f"{X}, k: pl.Scalar[pl.INDEX]", "y = pl.tensor.slice(x, [16], [k])\ny = x[k:k + 16]\ny = x[0:16]\nreturn y"
+        f"{X}, k: pl.Scalar[pl.INDEX]",
+        "y = pl.tensor.slice(x, [16], [k])\ny = x[k:k + 16]\ny = x[0:16]\nreturn y",
     )
 
 
@@ -69,7 +72,11 @@ def test_symbolic_extents_are_simplified_before_types_are_compared():
         ("a, *b = x", ParserSyntaxError, "Tuple unpacking target must be a variable name"),
         ("(a, b[0]) = x", ParserSyntaxError, "Tuple unpacking target must be a variable name"),
         ("y: pl.Tensor[[64], pl.FP32]", UnsupportedFeatureError, "with no value"),
-        ("x.y: pl.Tensor[[64], pl.FP32] = x", ParserSyntaxError, "Only simple variable assignments supported"),
+        (
+            "x.y: pl.Tensor[[64], pl.FP32] = x",
+            ParserSyntaxError,
+            "Only simple variable assignments supported",
+        ),
         ("x += 1", UnsupportedFeatureError, "Unsupported statement type: AugAssign"),
         ("assert x", UnsupportedFeatureError, "Unsupported statement type: Assert"),
         ("import os", UnsupportedFeatureError, "Unsupported statement type: Import"),
@@ -257,7 +264,9 @@ def test_bad_writes(params, body, error, message):
 
 def test_subscript_writes_need_non_ssa_source():
     with pytest.raises(UnsupportedFeatureError, match="only supported before SSA conversion"):
-        statements(f"{OUT}, y: pl.Tensor[[64, 64], pl.FP32]", "out[:] = y\nreturn out", decorator="strict_ssa=True")
+        statements(
+            f"{OUT}, y: pl.Tensor[[64, 64], pl.FP32]", "out[:] = y\nreturn out", decorator="strict_ssa=True"
+        )
 
 
 # -- for -----------------------------------------------------------------------------------------------------
@@ -356,7 +365,10 @@ def test_loop_kinds_and_attrs():
         ("i, a in pl.range(4, init_values=(x,))", "Iter args must be a tuple"),
         ("i, (a[0],) in pl.range(4, init_values=(x,))", "Iter arg must be a simple name"),
         ("i, (a, b, c) in pl.range(4, init_values=(x, x))", "Mismatch: 3 iter_args but 2 init_values"),
-        ("i in pl.range(4, init_values=(x,))", "For loop target must be a tuple when init_values is provided"),
+        (
+            "i in pl.range(4, init_values=(x,))",
+            "For loop target must be a tuple when init_values is provided",
+        ),
         ("i in pl.range()", "requires at least 1 argument"),
         ("i in pl.range(1, 2, 3, 4)", "at most 3 positional arguments"),
         ("i in pl.range(4, init_values=x)", "init_values must be a list or tuple"),
@@ -454,7 +466,9 @@ def test_elif_nests():
 
 @pytest.mark.parametrize("word", ["if", "while"])
 def test_conditions_must_be_bool(word):
-    with pytest.raises(ParserTypeError, match=f"{word} condition must be a Bool-typed scalar expression, got"):
+    with pytest.raises(
+        ParserTypeError, match=f"{word} condition must be a Bool-typed scalar expression, got"
+    ):
         statements(S, f"{word} s:\n    s = s + 1\nreturn s")
 
 
@@ -462,7 +476,9 @@ def test_conditions_must_be_bool(word):
 
 
 def test_break_inside_if_inside_range_is_fine():
-    loop = statements(S, "for i in pl.range(8):\n    if i > s:\n        break\n    else:\n        continue\nreturn s")[0]
+    loop = statements(
+        S, "for i in pl.range(8):\n    if i > s:\n        break\n    else:\n        continue\nreturn s"
+    )[0]
     assert isinstance(loop.body.then_body, ir.BreakStmt)
     assert isinstance(loop.body.else_body, ir.ContinueStmt)
 
@@ -499,7 +515,9 @@ def test_dim_of_a_declared_extent_is_the_symbol_in_orchestration():
 
 
 def test_dim_stays_an_operation_elsewhere():
-    value = statements(XM, "n = pl.tensor.dim(x, 0)\nreturn n", prelude=DIM, decorator="type=pl.FunctionType.InCore")
+    value = statements(
+        XM, "n = pl.tensor.dim(x, 0)\nreturn n", prelude=DIM, decorator="type=pl.FunctionType.InCore"
+    )
     assert value[0].value.op.name == "tensor.dim"
     value = statements(XM, "n = pl.tensor.dim(x, 1)\nreturn n", prelude=DIM, decorator=ORCHESTRATION)
     assert value[0].value.op.name == "tensor.dim"
@@ -512,7 +530,9 @@ def test_static_print_shows_ir_and_emits_nothing(capsys):
     stmts = statements(S, "pl.static_print('s is', s, 42, f'<{s}>')\nreturn s")
     assert len(stmts) == 1
     printed = capsys.readouterr().out
-    assert printed.startswith("static_print [<string>:4]: s is s: pl.Scalar[pl.INDEX] 42: pl.Scalar[pl.INDEX] <s")
+    assert printed.startswith(
+        "static_print [<string>:4]: s is s: pl.Scalar[pl.INDEX] 42: pl.Scalar[pl.INDEX] <s"
+    )
 
 
 def test_static_assert():

@@ -1,11 +1,14 @@
 """Names, constants, scalar operators and type annotations."""
 
+# ruff: noqa: E501, RET504 - lines and returns of DSL programs are what is tested
+
 from __future__ import annotations
 
 import math
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir
 from pypto.language.parser import (
     InvalidOperationError,
@@ -95,7 +98,8 @@ def test_parameter_shadowing_a_captured_name_prevents_folding():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("2 ** 10", 1024), ("6 | 1", 7), ("7 & 3", 3), ("+5", 5), ("-5", -5), ("7 // 2", 3)]
+    ("text", "expected"),
+    [("2 ** 10", 1024), ("6 | 1", 7), ("7 & 3", 3), ("+5", 5), ("-5", -5), ("7 // 2", 3)],
 )
 def test_integer_trees_fold(text, expected):
     value = value_of("x: pl.Scalar[pl.INT32]", text)
@@ -311,7 +315,9 @@ def test_annotations_that_say_nothing_are_skipped():
 
 def types_of(*annotations: str, prelude: str = "") -> list[ir.Type]:
     params = ", ".join(f"p{i}: {a}" for i, a in enumerate(annotations))
-    function = pl.parse(f"from __future__ import annotations\n{prelude}\n@pl.function\ndef f({params}):\n    return\n")
+    function = pl.parse(
+        f"from __future__ import annotations\n{prelude}\n@pl.function\ndef f({params}):\n    return\n"
+    )
     return [param.type for param in function.params]
 
 
@@ -328,7 +334,9 @@ def test_basic_types():
 
 
 def test_legacy_call_forms():
-    tensor, tile, scalar = types_of("pl.Tensor((4, 8), pl.FP32)", "pl.Tile((4, 8), pl.FP32)", "pl.Scalar(pl.INT8)")
+    tensor, tile, scalar = types_of(
+        "pl.Tensor((4, 8), pl.FP32)", "pl.Tile((4, 8), pl.FP32)", "pl.Scalar(pl.INT8)"
+    )
     assert tensor == ir.TensorType([4, 8], ir.DataType.FP32)
     assert tile == ir.TileType([4, 8], ir.DataType.FP32)
     assert scalar == ir.ScalarType(ir.DataType.INT8)
@@ -348,7 +356,10 @@ def test_return_annotations():
     scalar = ir.ScalarType(ir.DataType.INT32)
     assert pl.parse(code.format("")).return_types == []
     assert pl.parse(code.format(" -> pl.Scalar[pl.INT32]")).return_types == [scalar]
-    assert pl.parse(code.format(" -> tuple[pl.Scalar[pl.INT32], pl.Scalar[pl.INT32]]")).return_types == [scalar] * 2
+    assert (
+        pl.parse(code.format(" -> tuple[pl.Scalar[pl.INT32], pl.Scalar[pl.INT32]]")).return_types
+        == [scalar] * 2
+    )
     assert pl.parse(code.format(" -> pl.Tuple[pl.Scalar[pl.INT32]]")).return_types == [ir.TupleType([scalar])]
     assert pl.parse(code.format(" -> pl.Tuple[()]")).return_types == [ir.TupleType([])]
 
@@ -390,7 +401,10 @@ def test_return_annotations():
         ("pl.Tile[[4, 4], pl.FP32, pl.TileView(compact=pl.CompactMode.x)]", "Unknown CompactMode value"),
         ("pl.Tile[[4, 4], pl.FP32, pl.TileView(fractal='x')]", "TileView fractal must be an integer"),
         ("pl.Tile[[4, 4], pl.FP32, pl.TileView(stride=4)]", "Expected a list"),
-        ("pl.Tile[[4, 4], pl.FP32, pl.TileView(start_offset=pl.yield_(1))]", r"cannot contain pl\.yield_\(\)"),
+        (
+            "pl.Tile[[4, 4], pl.FP32, pl.TileView(start_offset=pl.yield_(1))]",
+            r"cannot contain pl\.yield_\(\)",
+        ),
         ("pl.InOut[pl.Scalar[pl.INT32]]", "Scalar parameters cannot have InOut direction"),
         ("tuple[pl.Scalar[pl.INT32], pl.Scalar[pl.INT32]]", "Parameter type cannot be a tuple"),
         ("pl.Tuple[pl.Tuple[()]]", "Nested tuple types are not supported"),
@@ -504,7 +518,11 @@ def test_omitted_tile_view_fields_follow_shape_and_memory_space():
     )
     assert column.tile_view.blayout is ir.TileLayout.col_major
     view = acc.tile_view
-    assert (view.blayout, view.slayout, view.fractal) == (ir.TileLayout.col_major, ir.TileLayout.row_major, 1024)
+    assert (view.blayout, view.slayout, view.fractal) == (
+        ir.TileLayout.col_major,
+        ir.TileLayout.row_major,
+        1024,
+    )
     assert narrow.tile_view.blayout is ir.TileLayout.row_major
 
 

@@ -28,10 +28,10 @@ from pypto.ir import (
 )
 from pypto.ir.types import MemRefType
 from pypto.language import adir, optimizations, parser
-from pypto.language.contexts import ScopeMode, at, cluster, manual_scope, scope, spmd, split_aiv
+from pypto.language.contexts import ScopeMode, at, cluster, manual_scope, scope, split_aiv, spmd
 from pypto.language.decorators import function, inline, program
 from pypto.language.inline_function import InlineFunction
-from pypto.language.iterators import parallel, pipeline, range, unroll, while_  # noqa: A004
+from pypto.language.iterators import parallel, pipeline, range, unroll, while_
 from pypto.language.markers import (
     cond,
     const,
@@ -118,25 +118,25 @@ def __getattr__(name: str) -> Any:
 
 
 _DTYPE_NAMES = [
-    "FP4", "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INT4", "INT8", "INT16", "INT32",
-    "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "INDEX", "TASK_ID",
+    "FP4", "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INT4", "INT8", "INT16",
+    "INT32", "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "INDEX", "TASK_ID",
 ]  # fmt: skip
 
 __all__ = [
     # decorators and entry points
-    "function", "program", "inline", "InlineFunction", "jit", "JITFunction", "parse", "loads", "parse_program",
-    "loads_program", "parser",
+    "function", "program", "inline", "InlineFunction", "parser", *_LAZY,
     # types and annotation objects
-    "Tensor", "Tile", "Scalar", "Array", "Tuple", "DynVar", "dynamic", "Out", "InOut", "IntLike", "RUNTIME", "MemRef",
-    "Ptr", "PtrType", "MemRefType", "TensorView", "TileView", "PrefetchAsyncContext", "AsyncEvent", "AsyncSession",
-    "TaskId",
+    "Tensor", "Tile", "Scalar", "Array", "Tuple", "DynVar", "dynamic", "Out", "InOut", "IntLike", "RUNTIME",
+    "MemRef", "Ptr", "PtrType", "MemRefType", "TensorView", "TileView", "PrefetchAsyncContext",
+    "AsyncEvent", "AsyncSession", "TaskId",
     # helpers of bodies
-    "range", "parallel", "unroll", "pipeline", "while_", "yield_", "cond", "const", "static_print", "static_assert",
-    "func_attr", "at", "cluster", "spmd", "split_aiv", "scope", "manual_scope", "split", "cross_core_slot", "submit",
-    "spmd_submit", "optimizations", "adir", "ScopeMode",
+    "range", "parallel", "unroll", "pipeline", "while_", "yield_", "cond", "const", "static_print",
+    "static_assert", "func_attr", "at", "cluster", "spmd", "split_aiv", "scope", "manual_scope", "split",
+    "cross_core_slot", "submit", "spmd_submit", "optimizations", "adir", "ScopeMode",
     # enums
-    "FunctionType", "ForKind", "Level", "Role", "SplitMode", "MemorySpace", "Mem", "TensorLayout", "TileLayout",
-    "PadValue", "CompactMode", "AtomicType", "PipeType", "ND", "DN", "NZ", "MX_A_ZZ", "MX_B_NN",
+    "FunctionType", "ForKind", "Level", "Role", "SplitMode", "MemorySpace", "Mem", "TensorLayout",
+    "TileLayout", "PadValue", "CompactMode", "AtomicType", "PipeType", "ND", "DN", "NZ", "MX_A_ZZ",
+    "MX_B_NN",
     # dtypes
     "DataType", *_DTYPE_NAMES,
     # operators

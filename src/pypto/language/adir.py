@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pypto import ir
 
-input = ir.ArgDirection.Input  # noqa: A001
+input = ir.ArgDirection.Input
 output = ir.ArgDirection.Output
 output_existing = ir.ArgDirection.OutputExisting
 inout = ir.ArgDirection.InOut

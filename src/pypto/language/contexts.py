@@ -1,8 +1,7 @@
 """Scopes of the DSL as Python context managers.
 
-The parser reads `with pl.at(...)` and its relatives from the source; the objects here exist so that the same text
-runs under plain Python, and so that wrong arguments fail early there too.
-"""
+The parser reads `with pl.at(...)` and its relatives from the source; the objects here exist so that the same
+text runs under plain Python, and so that wrong arguments fail early there too."""
 
 from __future__ import annotations
 
@@ -94,7 +93,9 @@ class SpmdContext(_Scope):
         self.predicate = predicate
 
     def __iter__(self) -> NoReturn:
-        raise RuntimeError("'for ... in pl.spmd(...)' is DSL syntax and only works inside a @pl.function body")
+        raise RuntimeError(
+            "'for ... in pl.spmd(...)' is DSL syntax and only works inside a @pl.function body"
+        )
 
 
 class SplitAivContext(_Scope):
@@ -109,17 +110,19 @@ class SplitAivContext(_Scope):
         self.mode = mode
 
     def __iter__(self) -> NoReturn:
-        raise RuntimeError("'for ... in pl.split_aiv(...)' is DSL syntax and only works inside a @pl.function body")
+        raise RuntimeError(
+            "'for ... in pl.split_aiv(...)' is DSL syntax and only works inside a @pl.function body"
+        )
 
 
-class scope(_Scope):  # noqa: N801
+class scope(_Scope):
     """A runtime scope: `with pl.scope(mode=pl.ScopeMode.MANUAL):`."""
 
     def __init__(self, mode: ScopeMode = ScopeMode.AUTO) -> None:
         self.mode = mode
 
 
-class manual_scope(_Scope):  # noqa: N801
+class manual_scope(_Scope):
     """A runtime scope whose dependencies are the declared ones only."""
 
     def __init__(self) -> None:

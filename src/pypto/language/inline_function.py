@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass
 class InlineFunction:
-    """A helper that the parser expands at its call sites. Places in `func_def` are those of the file itself."""
+    """A helper that the parser expands at its call sites. Places in `func_def` are those of the file
+    itself."""
 
     name: str
     func_def: ast.FunctionDef

@@ -1,8 +1,7 @@
 """`pl.range` and its relatives, called as ordinary Python.
 
-The parser reads these calls from the source. Executing them (in a notebook, in a reference implementation of a
-kernel) walks the same numbers, so that a body can be tried out without compiling it.
-"""
+The parser reads these calls from the source. Executing them (in a notebook, in a reference implementation of
+a kernel) walks the same numbers, so that a body can be tried out without compiling it."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ def _bounds(name: str, args: tuple[Any, ...]) -> dict[str, Any]:
     raise ValueError(f"{name}() takes 1 to 3 positional arguments, got {len(args)}")
 
 
-def range(*args: Any, init_values: Sequence[Any] | None = None) -> RangeIterator:  # noqa: A001
+def range(*args: Any, init_values: Sequence[Any] | None = None) -> RangeIterator:
     """A sequential loop over `range(*args)`; `init_values` are carried from one iteration to the next."""
     return RangeIterator(**_bounds("range", args), init_values=init_values)
 

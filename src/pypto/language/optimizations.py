@@ -24,7 +24,7 @@ class Split:
         if self.slot_num is not None:
             _check_slot_num(self.slot_num)
             warnings.warn(
-                "pl.split(..., slot_num=N) is deprecated; add pl.cross_core_slot(slot_num=N) to the optimizations",
+                "pl.split(..., slot_num=N) is deprecated; add pl.cross_core_slot(slot_num=N) instead",
                 DeprecationWarning,
                 stacklevel=3,
             )

@@ -1,8 +1,7 @@
 """The text front end: `pl.parse`, `pl.loads` and their program-only forms.
 
-Module-level statements of the text run as Python (they import names, set constants, declare symbols); bodies of
-decorated functions are only ever parsed.
-"""
+Module-level statements of the text run as Python (they import names, set constants, declare symbols); bodies
+of decorated functions are only ever parsed."""
 
 from __future__ import annotations
 
@@ -43,7 +42,9 @@ class _Namespace(dict[str, Any]):
         return symbol
 
 
-def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = None) -> ir.Function | ir.Program:
+def parse(
+    code: str, filename: str = "<string>", source_map: SourceMap | None = None
+) -> ir.Function | ir.Program:
     """Parse text that defines exactly one function or program.
 
     Args:
@@ -158,9 +159,8 @@ def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
 def _compile_module_level(tree: ast.Module, code: str, filename: str) -> types.CodeType:
     """Compile the text. Bodies of methods are left out: they are parsed and never run.
 
-    A few mistakes in bodies only show when Python compiles them (a `break` outside a loop); a text that mentions such
-    words is compiled as a whole.
-    """
+    A few mistakes in bodies only show when Python compiles them (a `break` outside a loop); a text that
+    mentions such words is compiled as a whole."""
     methods: list[ast.FunctionDef] = []
     if not _COMPILER_CHECKED.search(code):
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -200,7 +200,9 @@ def _execute(source: SourceText, compiled: types.CodeType) -> _Namespace:
 
 def _execution_error(source: SourceText, error: Exception) -> Exception:
     lines = [
-        line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == source.filename
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == source.filename
     ]
     if not lines:
         return RuntimeError(f"Error executing code from {source.filename}: {error}")

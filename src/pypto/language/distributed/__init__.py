@@ -15,7 +15,8 @@ from pypto.language.typing import CommCtx, DistributedTensor
 _HOME = "pypto.language.op.distributed"
 _CATEGORIES = ("system", "tensor", "tile")
 OPERATIONS = (
-    "alloc_window_buffer", "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "window", "world_size",
+    "alloc_window_buffer", "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "window",
+    "world_size",
 )  # fmt: skip
 
 
@@ -30,6 +31,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AtomicType", "CommCtx", "CommCtxType", "DistributedTensor", "NotifyOp", "ReduceOp", "WaitCmp", *_CATEGORIES,
-    *OPERATIONS,
+    "AtomicType", "CommCtx", "CommCtxType", "DistributedTensor", "NotifyOp", "ReduceOp", "WaitCmp",
+    *_CATEGORIES, *OPERATIONS,
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """The parser of the DSL: from Python source to IR.
 
-One module per subject; `function_parser` holds the state and the two dispatch tables, `entry` is what decorators
-call. Importing this package only makes the error classes known (and shows them nicely when nobody catches them).
-"""
+One module per subject; `function_parser` holds the state and the two dispatch tables, `entry` is what
+decorators call. Importing this package only makes the error classes known (and shows them nicely when nobody
+catches them)."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def parameter_type(p: FunctionParser, node: ast.expr, name: str) -> tuple[ir.Typ
         node = node.slice
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "tuple":
         raise ParserTypeError(
-            "Parameter type cannot be a tuple", span=p.span(node), hint="Pass the values as separate parameters"
+            "Parameter type cannot be a tuple",
+            span=p.span(node),
+            hint="Pass the values as separate parameters",
         )
     found = resolve_type(p, node)
     if direction is ir.ParamDirection.InOut and isinstance(found, ir.ScalarType):
@@ -186,7 +188,11 @@ def _tensor(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
 
 def _distributed_tensor(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
     last = args[-1]
-    if isinstance(last, ast.Constant) and isinstance(last.value, str) and last.value.startswith("window_buffer="):
+    if (
+        isinstance(last, ast.Constant)
+        and isinstance(last.value, str)
+        and last.value.startswith("window_buffer=")
+    ):
         args = args[:-1]
     return _tensor_like(p, node, args, "DistributedTensor", ir.DistributedTensorType)
 
@@ -205,7 +211,9 @@ def _tensor_like(
         view = tensor_view(p, args[2])
     if len(args) == 4:
         if not is_memref(p, args[3]):
-            raise ParserTypeError(f"{name} annotation: the 4th argument must be pl.MemRef", span=p.span(args[3]))
+            raise ParserTypeError(
+                f"{name} annotation: the 4th argument must be pl.MemRef", span=p.span(args[3])
+            )
         reference = memref(p, args[3])
     return _build(p, node, lambda: kind(shape, dtype, reference, view))
 
@@ -223,7 +231,9 @@ def _tile(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
     space = _memory_space(p, extras[_SPACE]) if _SPACE in extras else None
     if _MEMREF in extras and space is None:
         raise ParserTypeError(
-            "Tile annotation with a MemRef must also specify explicit memory space", span=p.span(node), hint="Add pl.Mem.Vec"
+            "Tile annotation with a MemRef must also specify explicit memory space",
+            span=p.span(node),
+            hint="Add pl.Mem.Vec",
         )
     reference = memref(p, extras[_MEMREF]) if _MEMREF in extras else None
     view_node = extras.get(_VIEW)
@@ -246,7 +256,9 @@ def _tile_extra(p: FunctionParser, node: ast.expr) -> str:
         return _SPACE
     if isinstance(value, ir.TensorLayout) or last_name(node) in LAYOUTS:
         raise ParserTypeError(
-            "Tile does not accept layouts", span=p.span(node), hint="Use pl.TileView(blayout=..., slayout=...)"
+            "Tile does not accept layouts",
+            span=p.span(node),
+            hint="Use pl.TileView(blayout=..., slayout=...)",
         )
     raise ParserTypeError(f"Unsupported Tile annotation argument: {ast.unparse(node)}", span=p.span(node))
 

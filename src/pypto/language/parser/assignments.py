@@ -41,7 +41,9 @@ def parse_assign(p: FunctionParser, node: ast.Assign) -> None:
         _assign_tuple(p, node, target, value)
     elif isinstance(target, ast.Subscript):
         if is_window_buffer_call(value):
-            raise ParserSyntaxError("A window buffer must be assigned to a single variable name", span=p.span(node))
+            raise ParserSyntaxError(
+                "A window buffer must be assigned to a single variable name", span=p.span(node)
+            )
         name, new_value = parse_subscript_write(p, node, target)
         let(p, name, new_value, p.span(node), node)
     else:
@@ -65,8 +67,12 @@ def parse_annotated_assign(p: FunctionParser, node: ast.AnnAssign) -> None:
         )
     if not isinstance(node.target, ast.Name):
         if is_submit(node.value):
-            raise ParserSyntaxError("An annotated submit must target a simple variable name", span=p.span(node))
-        raise ParserSyntaxError("Only simple variable assignments supported with annotations", span=p.span(node))
+            raise ParserSyntaxError(
+                "An annotated submit must target a simple variable name", span=p.span(node)
+            )
+        raise ParserSyntaxError(
+            "Only simple variable assignments supported with annotations", span=p.span(node)
+        )
     name = node.target.id
     if is_yield(node.value):
         assert isinstance(node.value, ast.Call)
@@ -79,12 +85,16 @@ def parse_annotated_assign(p: FunctionParser, node: ast.AnnAssign) -> None:
 
 
 def _assign_name(
-    p: FunctionParser, node: ast.Assign | ast.AnnAssign, name: str, value_node: ast.expr, annotation: ast.expr | None
+    p: FunctionParser,
+    node: ast.Assign | ast.AnnAssign,
+    name: str,
+    value_node: ast.expr,
+    annotation: ast.expr | None,
 ) -> None:
     value = _value_of(p, name, value_node)
-    if isinstance(value_node, ast.Call) and is_dim_call(value_node) and isinstance(value, ir.Var):
-        if _bind_folded_dim(p, node, name, value, annotation):
-            return
+    is_folded_dim = isinstance(value, ir.Var) and is_dim_call(value_node)
+    if is_folded_dim and _bind_folded_dim(p, node, name, value, annotation):
+        return
     variable_type = value.type
     span = p.span(node)
     if annotation is not None and not is_left_to_value(annotation):
@@ -108,7 +118,11 @@ def _bind_folded_dim(
     p: FunctionParser, node: ast.stmt, name: str, symbol: ir.Var, annotation: ast.expr | None
 ) -> bool:
     """Let a name stand for a symbolic extent; False when an ordinary assignment has to be made instead."""
-    if annotation is not None and not is_left_to_value(annotation) and local_type(p, annotation) != symbol.type:
+    if (
+        annotation is not None
+        and not is_left_to_value(annotation)
+        and local_type(p, annotation) != symbol.type
+    ):
         return False
     bound = p.names.binding(name)
     if bound is not None and not isinstance(bound, Alias):
@@ -181,7 +195,9 @@ def let(
 
 def _new_variable(p: FunctionParser, name: str, variable_type: ir.Type, span: ir.Span) -> ir.Var:
     if isinstance(variable_type, ir.PtrType):
-        return p.pointers.setdefault(name, ir.Var(name, variable_type, span))  # an annotation may know it already
+        return p.pointers.setdefault(
+            name, ir.Var(name, variable_type, span)
+        )  # an annotation may know it already
     return ir.Var(name, variable_type, span)
 
 
@@ -194,7 +210,9 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
         _unpack_submit(p, node, target, value)
         return
     if is_window_buffer_call(value):
-        raise ParserSyntaxError("A window buffer must be assigned to a single variable name", span=p.span(node))
+        raise ParserSyntaxError(
+            "A window buffer must be assigned to a single variable name", span=p.span(node)
+        )
     names = _target_names(p, target.elts)
     if is_yield(value):
         assert isinstance(value, ast.Call)
@@ -252,7 +270,9 @@ def _submit_result_names(p: FunctionParser, results: ast.expr) -> list[str]:
             "The result target must be a variable name or a tuple of names", span=p.span(results)
         )
     if not all(isinstance(element, ast.Name) for element in results.elts):
-        raise ParserSyntaxError("The result tuple must contain plain variable names only", span=p.span(results))
+        raise ParserSyntaxError(
+            "The result tuple must contain plain variable names only", span=p.span(results)
+        )
     return [element.id for element in results.elts if isinstance(element, ast.Name)]
 
 
@@ -263,7 +283,8 @@ def _emit_unpacked(
     source = ir.Var("_submit_tmp", submit.type, span)
     p.emit_commented(ir.AssignStmt(source, submit, span), node)
     variables = [
-        let(p, name, ir.TupleGetItemExpr(source, position, span), span, None) for position, name in enumerate(names)
+        let(p, name, ir.TupleGetItemExpr(source, position, span), span, None)
+        for position, name in enumerate(names)
     ]
     task_id = let(p, task_name, ir.TupleGetItemExpr(source, len(names), span), span, None)
     for variable in variables:

@@ -58,8 +58,14 @@ def attr_value(p: FunctionParser, node: ast.expr) -> Any:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, (bool, int, float, str)):
             return node.value
-        raise ParserSyntaxError(f"An attribute cannot hold the unsupported constant {node.value!r}", span=p.span(node))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        raise ParserSyntaxError(
+            f"An attribute cannot hold the unsupported constant {node.value!r}", span=p.span(node)
+        )
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
         number = node.operand.value
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number

@@ -68,7 +68,7 @@ def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Ex
     raise UnsupportedFeatureError(
         f"Unsupported function call: {func.id}()",
         span=p.span(node),
-        hint="Call operators as pl.<op>(...), methods as self.<method>(...); helpers need @pl.inline or @pl.function"
+        hint="Call operators as pl.<op>(...), methods as self.<name>(...); helpers need @pl.inline"
         if callee is not NOT_FOUND
         else "There is no such function where the decorator is applied",
     )
@@ -81,7 +81,9 @@ def parse_const(p: FunctionParser, node: ast.Call) -> ir.Expr:
         raise ParserSyntaxError("pl.const() requires exactly 2 arguments: value and dtype", span=span)
     value = _numeric_literal(node.args[0])
     if value is None:
-        raise ParserSyntaxError("The value of pl.const() must be a numeric literal", span=p.span(node.args[0]))
+        raise ParserSyntaxError(
+            "The value of pl.const() must be a numeric literal", span=p.span(node.args[0])
+        )
     dtype = resolve_dtype(p, node.args[1])
     if isinstance(value, float):
         if not dtype.is_float():
@@ -113,7 +115,9 @@ def _parse_get_byte(p: FunctionParser, node: ast.Call) -> ir.Expr:
     name = last_name(owner)
     dtype = DTYPES.get(name or "")
     if dtype is None and isinstance(owner, (ast.Name, ast.Attribute)):
-        value = p.closure.lookup(owner.id) if isinstance(owner, ast.Name) else p.closure.lookup_attribute(owner)
+        value = (
+            p.closure.lookup(owner.id) if isinstance(owner, ast.Name) else p.closure.lookup_attribute(owner)
+        )
         dtype = value if isinstance(value, ir.DataType) else None
     if dtype is None:
         raise ParserTypeError(f"Unknown DataType: {name or ast.unparse(owner)}", span=p.span(node))
@@ -134,7 +138,9 @@ def _parse_alloc(p: FunctionParser, node: ast.Call) -> ir.Expr:
         raise InvalidOperationError(f"pl.{category}.alloc takes a memory space and a size", span=span)
     space = node.args[0]
     if isinstance(space, ast.Attribute):
-        member = enum_literal(p, ast.Attribute(ast.Name("MemorySpace"), space.attr), ir.MemorySpace, ParserTypeError)
+        member = enum_literal(
+            p, ast.Attribute(ast.Name("MemorySpace"), space.attr), ir.MemorySpace, ParserTypeError
+        )
         args = [ir.ConstInt(member.value, ir.DataType.INDEX, span), p.expr(node.args[1])]
     else:
         args = [p.expr(argument) for argument in node.args]

@@ -82,7 +82,7 @@ class Closure:
                 return value
         try:
             code = compile(ast.Expression(node), "<closure>", "eval")
-            return eval(code, self.namespace)  # noqa: S307 - over captured values and a short list of builtins
+            return eval(code, self.namespace)
         except NameError as error:
             raise ParserTypeError(
                 f"Cannot resolve expression '{ast.unparse(node)}': {error}",
@@ -92,7 +92,9 @@ class Closure:
         except BUG_CLASSES:
             raise
         except Exception as error:
-            raise ParserTypeError(f"Failed to evaluate expression '{ast.unparse(node)}': {error}", span=span) from error
+            raise ParserTypeError(
+                f"Failed to evaluate expression '{ast.unparse(node)}': {error}", span=span
+            ) from error
 
     def fold(self, node: ast.expr, is_dsl_name: Callable[[str], bool]) -> Any:
         """The value of an arithmetic tree over constants and captured names, or `NOT_FOUND`.
@@ -171,5 +173,5 @@ def value_to_ir(value: Any, span: ir.Span, resolve_dyn: Callable[[DynVar], ir.Va
     raise ParserTypeError(
         f"Unsupported closure variable type: {type(value).__name__}",
         span=span,
-        hint="int, float, bool, lists of these, pl.dynamic() symbols and IR expressions can be captured by name",
+        hint="int, float, bool, lists of these, pl.dynamic() symbols and IR expressions can be captured",
     )

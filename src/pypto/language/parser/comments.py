@@ -1,9 +1,8 @@
 """Comments of a body and the statements they belong to.
 
-A comment above a statement or behind it belongs to that statement; one on the header of a compound statement belongs
-to the compound. A full-line comment after the last statement of a block has no statement and is dropped, with a
-warning.
-"""
+A comment above a statement or behind it belongs to that statement; one on the header of a compound statement
+belongs to the compound. A full-line comment after the last statement of a block has no statement and is
+dropped, with a warning."""
 
 from __future__ import annotations
 

@@ -61,7 +61,9 @@ def parse_static_assert(p: FunctionParser, node: ast.Expr, call: ast.Call) -> No
     if len(call.args) == 2:
         literal = call.args[1]
         if not (isinstance(literal, ast.Constant) and isinstance(literal.value, str)):
-            raise ParserSyntaxError("pl.static_assert() message must be a string literal", span=p.span(literal))
+            raise ParserSyntaxError(
+                "pl.static_assert() message must be a string literal", span=p.span(literal)
+            )
         message = literal.value
     value = _static_value(p, call.args[0], node)
     if not value:
@@ -104,11 +106,15 @@ def parse_dump_tag(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
         raise ParserSyntaxError("pl.dump_tag() takes exactly one positional argument", span=p.span(node))
     target = call.args[0]
     if not isinstance(target, ast.Name):
-        raise ParserSyntaxError("The argument of pl.dump_tag() must be a bare variable name", span=p.span(target))
+        raise ParserSyntaxError(
+            "The argument of pl.dump_tag() must be a bare variable name", span=p.span(target)
+        )
     value = p.names.lookup(target.id)
     if value is None:
         raise ParserSyntaxError(f"'{target.id}' is not defined at this point", span=p.span(target))
     if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
-        raise ParserTypeError(f"The argument of pl.dump_tag() '{target.id}' is not a tensor", span=p.span(target))
+        raise ParserTypeError(
+            f"The argument of pl.dump_tag() '{target.id}' is not a tensor", span=p.span(target)
+        )
     p.dump_tagged[value] = None
     p.hold_comments(node)

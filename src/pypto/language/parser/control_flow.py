@@ -25,7 +25,6 @@ _KINDS = {
 }
 
 
-
 @statement(ast.For)
 def parse_for(p: FunctionParser, node: ast.For) -> None:
     """`for` over one of the seven iterators."""
@@ -34,8 +33,8 @@ def parse_for(p: FunctionParser, node: ast.For) -> None:
     handler = _ITERATORS.get(name or "")
     if handler is None or not isinstance(call, ast.Call):
         raise ParserSyntaxError(
-            "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() or "
-            "pl.split_aiv()",
+            "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() "
+            "or pl.split_aiv()",
             span=p.span(node.iter),
             hint="Write: for i in pl.range(n):",
         )
@@ -65,14 +64,24 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         _check_unroll_bounds(p, call, bounds)
     loop_var = ir.Var(name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target))
     carried = [
-        ir.IterArg(arg, init.type, init, p.span(node.target)) for arg, init in zip(iter_names or [], inits, strict=True)
+        ir.IterArg(arg, init.type, init, p.span(node.target))
+        for arg, init in zip(iter_names or [], inits, strict=True)
     ]
     frame = Frame(kind, yields=Yields(), carries_values=bool(carried))
     body = _loop_body(p, node, frame, [(name, loop_var), *((arg.name_hint, arg) for arg in carried)])
     results = _loop_results(p, node, frame, carried, "For")
     start, stop, step = bounds
     loop = ir.ForStmt(
-        loop_var, start, stop, step, carried, body, results, p.source.head_span(node), _KINDS[kind], attrs or None
+        loop_var,
+        start,
+        stop,
+        step,
+        carried,
+        body,
+        results,
+        p.source.head_span(node),
+        _KINDS[kind],
+        attrs or None,
     )
     _emit_compound(p, loop, comments)
 
@@ -117,7 +126,9 @@ def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.E
     if count == 0:
         raise ParserSyntaxError(f"pl.{kind}() requires at least 1 argument", span=p.span(call))
     if count > 3:
-        raise ParserSyntaxError(f"pl.{kind}() takes at most 3 positional arguments, got {count}", span=p.span(call))
+        raise ParserSyntaxError(
+            f"pl.{kind}() takes at most 3 positional arguments, got {count}", span=p.span(call)
+        )
     values = [p.expr(argument) for argument in call.args]
     span = p.span(call)
     zero, one = ir.ConstInt(0, ir.DataType.INDEX, span), ir.ConstInt(1, ir.DataType.INDEX, span)
@@ -139,9 +150,7 @@ def _loop_dtype(bounds: tuple[ir.Expr, ir.Expr, ir.Expr], written: int) -> ir.Da
     return ir.DataType.INDEX
 
 
-def _check_unroll_bounds(
-    p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]
-) -> None:
+def _check_unroll_bounds(p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]) -> None:
     if not all(isinstance(bound, ir.ConstInt) for bound in bounds):
         raise ParserSyntaxError(
             "pl.unroll() requires compile-time constant integer bounds",
@@ -218,7 +227,9 @@ def _loop_attrs(p: FunctionParser, node: ast.expr) -> dict[str, Any]:
 # -- what all loops share ------------------------------------------------------------------------------------
 
 
-def _loop_body(p: FunctionParser, node: ast.For, frame: Frame, bindings: Sequence[tuple[str, ir.Var]]) -> ir.Stmt:
+def _loop_body(
+    p: FunctionParser, node: ast.For, frame: Frame, bindings: Sequence[tuple[str, ir.Var]]
+) -> ir.Stmt:
     """Parse a loop body; without carried values and yields its names leak outward."""
     p.frames.append(frame)
     p.names.push()
@@ -299,11 +310,16 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
     condition_node = _while_condition(p, node)
     if not isinstance(node.target, ast.Tuple):
         raise ParserSyntaxError(
-            "While loop target must be a tuple", span=p.span(node.target), hint="Write: for (a,) in pl.while_(...)"
+            "While loop target must be a tuple",
+            span=p.span(node.target),
+            hint="Write: for (a,) in pl.while_(...)",
         )
     names = _iter_arg_names(p, node.target)
     _check_counts(p, node, names, inits)
-    carried = [ir.IterArg(name, init.type, init, p.span(node.target)) for name, init in zip(names, inits, strict=True)]
+    carried = [
+        ir.IterArg(name, init.type, init, p.span(node.target))
+        for name, init in zip(names, inits, strict=True)
+    ]
     frame = Frame("while", yields=Yields(), carries_values=True)
     p.frames.append(frame)
     p.names.push()
@@ -337,7 +353,9 @@ def _while_init_values(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
         inits = _init_values(p, keyword.value, "init_values must be a tuple or list")
     if not inits:
         raise ParserSyntaxError(
-            "pl.while_() requires init_values", span=span, hint="Write: for (a,) in pl.while_(init_values=(start,)):"
+            "pl.while_() requires init_values",
+            span=span,
+            hint="Write: for (a,) in pl.while_(init_values=(start,)):",
         )
     return inits
 
@@ -358,7 +376,11 @@ def _while_condition(p: FunctionParser, node: ast.For) -> ast.expr:
 
 
 def _is_cond(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value.func) == "cond"
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and last_name(node.value.func) == "cond"
+    )
 
 
 def _condition(p: FunctionParser, node: ast.expr, word: str) -> ir.Expr:
@@ -378,7 +400,8 @@ def _condition(p: FunctionParser, node: ast.expr, word: str) -> ir.Expr:
 
 @statement(ast.If)
 def parse_if(p: FunctionParser, node: ast.If) -> None:
-    """Two branches. With assignment-form yields the results get names; without, names of both branches leak."""
+    """Two branches. With assignment-form yields the results get names; without, names of both branches
+    leak."""
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "if")
     declared = _declared_results(node)
@@ -396,7 +419,8 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     finally:
         p.frames.pop()
     results = [
-        ir.Var(name, _result_type(p, node, frame, name, annotation), span) for name, annotation in declared.items()
+        ir.Var(name, _result_type(p, node, frame, name, annotation), span)
+        for name, annotation in declared.items()
     ]
     for result in results:
         p.bind_new(result.name_hint, result, allow_redefinition=True)
@@ -444,4 +468,3 @@ _ITERATORS: dict[str, Callable[[FunctionParser, ast.For, ast.Call], None]] = {
     "spmd": parse_spmd_loop,
     "split_aiv": parse_split_aiv_loop,
 }
-

@@ -1,4 +1,5 @@
-"""`pl.tensor.dim` in orchestration: an extent that the signature already names is that symbol, not an operation."""
+"""`pl.tensor.dim` in orchestration: an extent that the signature already names is that symbol, not an
+operation."""
 
 from __future__ import annotations
 

@@ -72,12 +72,15 @@ def int_constant(p: FunctionParser, value: int, node: ast.AST) -> ir.Expr:
     try:
         return ir.ConstInt(value, ir.DataType.INDEX, p.span(node))
     except TypeError as error:
-        raise ParserTypeError(f"Integer constant {value} does not fit into 64 bits", span=p.span(node)) from error
+        raise ParserTypeError(
+            f"Integer constant {value} does not fit into 64 bits", span=p.span(node)
+        ) from error
 
 
 @expression(ast.BinOp)
 def parse_binary(p: FunctionParser, node: ast.BinOp) -> ir.Expr:
-    """Arithmetic, folded when no variable of the body takes part. Long chains lean left and are walked in a loop."""
+    """Arithmetic, folded when no variable of the body takes part. Long chains lean left and are walked in a
+    loop."""
     folded = _fold(p, node)
     if folded is not None:
         return folded
@@ -147,12 +150,16 @@ def parse_compare(p: FunctionParser, node: ast.Compare) -> ir.Expr:
     """One comparison of two scalars."""
     if len(node.ops) != 1:
         raise ParserSyntaxError(
-            "Only simple comparisons supported", span=p.span(node), hint="Write a < b and b < c instead of a < b < c"
+            "Only simple comparisons supported",
+            span=p.span(node),
+            hint="Write a < b and b < c instead of a < b < c",
         )
     build = _COMPARE.get(type(node.ops[0]))
     if build is None:
         raise UnsupportedFeatureError(
-            f"Unsupported comparison: {type(node.ops[0]).__name__}", span=p.span(node), hint="Use == != < <= > >="
+            f"Unsupported comparison: {type(node.ops[0]).__name__}",
+            span=p.span(node),
+            hint="Use == != < <= > >=",
         )
     return build(p.expr(node.left), p.expr(node.comparators[0]), p.span(node))
 
@@ -184,5 +191,5 @@ def parse_attribute(p: FunctionParser, node: ast.Attribute) -> ir.Expr:
     raise UnsupportedFeatureError(
         f"Standalone attribute access not supported: {ast.unparse(node)}",
         span=p.span(node),
-        hint="Extents are read with pl.tensor.dim(x, axis); other attributes can be captured into a plain name",
+        hint="Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name",
     )

@@ -28,11 +28,12 @@ def normalise_decorator_attrs(attrs: Any) -> dict[str, Any]:
         return {}
     if not isinstance(attrs, dict):
         raise ParserSyntaxError(
-            f"@pl.function(attrs=...) must be a dict, got {type(attrs).__name__}", hint='Write attrs={"key": value}'
+            f"@pl.function(attrs=...) must be a dict, got {type(attrs).__name__}",
+            hint='Write attrs={"key": value}',
         )
     if attrs:
         warnings.warn(
-            "@pl.function(attrs={...}) is deprecated; write pl.func_attr({...}) as the first statement of the body",
+            "@pl.function(attrs={...}) is deprecated; start the body with pl.func_attr({...})",
             DeprecationWarning,
             stacklevel=3,
         )
@@ -53,7 +54,9 @@ def _plain_value(key: str, value: Any) -> Any:
         return [_plain_value(key, item) for item in value]
     if isinstance(value, ExprHandle):
         if not value.has_expr() and not hasattr(value, "bind"):
-            raise ParserSyntaxError(f"Function attribute '{key}' holds an annotation-only {type(value).__name__}")
+            raise ParserSyntaxError(
+                f"Function attribute '{key}' holds an annotation-only {type(value).__name__}"
+            )
         value = value.unwrap()
     if isinstance(value, ir.Expr) and any(isinstance(node, ir.Var) for node in walk(value)):
         raise ParserSyntaxError(
@@ -69,13 +72,19 @@ def _plain_value(key: str, value: Any) -> Any:
 def is_func_attr(node: ast.stmt) -> bool:
     """Whether a statement is `pl.func_attr(...)`."""
     return (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted_name(node.value.func) == "pl.func_attr"
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and dotted_name(node.value.func) == "pl.func_attr"
     )
 
 
 def is_docstring(node: ast.stmt) -> bool:
     """Whether a statement is a bare string."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def split_prologue(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.Expr], list[ast.stmt]]:
@@ -95,7 +104,8 @@ def parse_prologue(p: FunctionParser, statements: list[ast.Expr], attrs: dict[st
         assert isinstance(call, ast.Call)
         if len(call.args) != 1 or call.keywords:
             raise ParserSyntaxError(
-                "pl.func_attr() takes exactly one positional dict argument (no keywords)", span=p.span(statement)
+                "pl.func_attr() takes exactly one positional dict argument (no keywords)",
+                span=p.span(statement),
             )
         for key, value in _items(p, call.args[0]):
             if key in _DECORATOR_ONLY:
@@ -106,7 +116,9 @@ def parse_prologue(p: FunctionParser, statements: list[ast.Expr], attrs: dict[st
                 )
             if key in seen:
                 raise ParserSyntaxError(
-                    f"Duplicate function attribute '{key}'", span=p.span(value), hint="Give each attribute once"
+                    f"Duplicate function attribute '{key}'",
+                    span=p.span(value),
+                    hint="Give each attribute once",
                 )
             seen.add(key)
             _store(p, attrs, key, value)
@@ -141,7 +153,11 @@ def _value(p: FunctionParser, key: str, node: ast.expr) -> Any:
         raise ParserSyntaxError(
             f"Function attribute '{key}' has the unsupported constant {node.value!r}", span=p.span(node)
         )
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
         return -node.operand.value  # type: ignore[operator]
     if isinstance(node, ast.List):
         return _list_value(p, key, node)

@@ -14,8 +14,8 @@ from pypto.language.parser.slots import last_name
 
 _KEYWORD_HINTS = {
     "deps": "Dependencies belong to a task: out, tid = pl.submit(self.{name}, ..., deps=[...])",
-    "core_num": "Block counts belong to a launch: pl.spmd_submit(self.{name}, ..., core_num=N) or with pl.spmd(N):",
-    "sync_start": "Use pl.spmd_submit(self.{name}, ..., core_num=N, sync_start=True) or with pl.spmd(N, sync_start=True):",
+    "core_num": "Block counts belong to a launch: pl.spmd_submit(self.{name}, ..., core_num=N)",
+    "sync_start": "Use pl.spmd_submit(self.{name}, ..., core_num=N, sync_start=True)",
     "dumps": "Mark the tensor before the call: pl.dump_tag(tensor)",
 }
 
@@ -47,7 +47,8 @@ def call_external(p: FunctionParser, node: ast.Call, function: ir.Function) -> i
     """A call of a function that was defined outside the program; it becomes part of the program."""
     if node.keywords:
         raise ParserTypeError(
-            f"Function '{function.name}' does not accept keyword argument '{node.keywords[0].arg}'", span=p.span(node)
+            f"Function '{function.name}' does not accept keyword argument '{node.keywords[0].arg}'",
+            span=p.span(node),
         )
     args, overrides = call_arguments(p, node.args)
     if len(args) != len(function.params_):
@@ -74,7 +75,9 @@ def find_method(p: FunctionParser, name: str, node: ast.AST) -> ir.GlobalVar:
     if found is None:
         known = ", ".join(sorted(p.program.global_vars)) or "none"
         raise UndefinedVariableError(
-            f"Function '{name}' not defined in program", span=p.span(node), hint=f"Methods of this program: {known}"
+            f"Function '{name}' not defined in program",
+            span=p.span(node),
+            hint=f"Methods of this program: {known}",
         )
     return found
 
@@ -122,8 +125,8 @@ def dispatch_attrs(p: FunctionParser, node: ast.expr, args: list[ir.Expr]) -> di
             directions = _directions(p, value)
             if directions and len(directions) != len(args):
                 raise ParserTypeError(
-                    f"attrs['arg_directions'] must match positional arg count: {len(directions)} directions for "
-                    f"{len(args)} arguments",
+                    f"attrs['arg_directions'] must match positional arg count: {len(directions)} directions "
+                    f"for {len(args)} arguments",
                     span=p.span(value),
                 )
             if directions:
@@ -159,7 +162,9 @@ def _directions(p: FunctionParser, node: ast.expr) -> list[ir.ArgDirection]:
     return found
 
 
-def dump_arguments(p: FunctionParser, node: ast.expr, args: list[ir.Expr], what: str, owner: str) -> list[ir.Var]:
+def dump_arguments(
+    p: FunctionParser, node: ast.expr, args: list[ir.Expr], what: str, owner: str
+) -> list[ir.Var]:
     """Tensor variables listed for dumping; each must be an argument of the dispatch."""
     if not isinstance(node, (ast.List, ast.Tuple)):
         raise ParserTypeError(f"{what} must be a list of tensor variables", span=p.span(node))
@@ -170,7 +175,8 @@ def dump_arguments(p: FunctionParser, node: ast.expr, args: list[ir.Expr], what:
             raise ParserTypeError(f"{what} entries must be tensor variables", span=p.span(element))
         if not any(argument is value for argument in args):
             raise ParserTypeError(
-                f"{what} entry '{ast.unparse(element)}' is not an argument of this {owner}", span=p.span(element)
+                f"{what} entry '{ast.unparse(element)}' is not an argument of this {owner}",
+                span=p.span(element),
             )
         found[value] = None
     return list(found)
@@ -200,7 +206,9 @@ def collect_attrs(
     return attrs
 
 
-def result_types_of(callee: ir.Function, args: list[ir.Expr], *, declared_only: bool = False) -> list[ir.Type] | None:
+def result_types_of(
+    callee: ir.Function, args: list[ir.Expr], *, declared_only: bool = False
+) -> list[ir.Type] | None:
     """The result types of a dispatch in the caller's terms; None when nothing is known."""
     types: list[ir.Type] | None = callee.return_types
     if not types:

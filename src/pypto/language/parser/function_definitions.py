@@ -9,7 +9,7 @@ from typing import Any
 from pypto import ir
 from pypto.ir.walk import type_exprs, vars_in
 from pypto.language.parser.annotations import parameter_type, result_types
-from pypto.language.parser.closure import NOT_FOUND, Closure
+from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import (
     ParserError,
@@ -17,7 +17,6 @@ from pypto.language.parser.diagnostics import (
     ParserTypeError,
     concise_error_message,
 )
-from pypto.language.parser.closure import BUG_CLASSES
 from pypto.language.parser.function_attrs import is_docstring, is_func_attr, parse_prologue, split_prologue
 from pypto.language.parser.function_parser import FunctionParser, to_body
 from pypto.language.parser.program_context import ProgramContext
@@ -67,7 +66,8 @@ def define_function(
     options: FunctionOptions,
     last_line: int | None = None,
 ) -> ir.Function:
-    """Parse a definition. Unexpected errors become `ParserSyntaxError`; bugs of the compiler stay what they are."""
+    """Parse a definition. Unexpected errors become `ParserSyntaxError`; bugs of the compiler stay what they
+    are."""
     try:
         return _define(source, node, closure, program, options, last_line)
     except ParserError:
@@ -156,7 +156,8 @@ def _parameters(
     if names and names[0].arg == "self" and p.program.is_program:
         if options.is_host_sub_worker:
             raise ParserSyntaxError(
-                f"SubWorker function '{node.name}' at host level must not declare 'self'", span=p.span(names[0])
+                f"SubWorker function '{node.name}' at host level must not declare 'self'",
+                span=p.span(names[0]),
             )
         names = names[1:]
     return [_parameter(p, argument) for argument in names]
@@ -185,7 +186,12 @@ def _bind_symbol(p: FunctionParser, name: str, var: ir.Var, argument: ast.arg) -
     if value is NOT_FOUND or not isinstance(value, DynVar):
         return
     symbol = p.program.resolve_dyn(value)
-    if any(symbol is mentioned for param in p.params for extent in type_exprs(param.type) for mentioned in vars_in(extent)):
+    if any(
+        symbol is mentioned
+        for param in p.params
+        for extent in type_exprs(param.type)
+        for mentioned in vars_in(extent)
+    ):
         raise ParserTypeError(
             f"Parameter '{name}' shadows the dynamic symbol '{name}' that an earlier parameter's type uses",
             span=p.span(argument),
@@ -223,13 +229,17 @@ def _external_body(
 
 
 def _is_ellipsis(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+    )
 
 
 def _host_body(p: FunctionParser, statements: list[ast.stmt], node: ast.FunctionDef) -> tuple[ir.Stmt, bool]:
     """The body of a host sub-worker as text, and whether it is only declared here."""
     span = p.source.head_span(node)
-    written = [statement for statement in statements if not is_docstring(statement) and not is_func_attr(statement)]
+    written = [
+        statement for statement in statements if not is_docstring(statement) and not is_func_attr(statement)
+    ]
     if written and all(_is_ellipsis(statement) for statement in written):
         return ir.InlineStmt("", ir.InlineLanguage.Python, span), True
     text = "\n".join(ast.unparse(statement) for statement in statements)

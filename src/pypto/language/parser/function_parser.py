@@ -1,9 +1,8 @@
 """The state of parsing one body, and the two dispatch tables that everything else plugs into.
 
 Each kind of syntax node has one handler, a function `(parser, node)`, registered with `@expression(...)` or
-`@statement(...)` in the module of its subject. The parser object holds what handlers share: names, the statement list
-being filled, enclosing loops and scopes, comments.
-"""
+`@statement(...)` in the module of its subject. The parser object holds what handlers share: names, the
+statement list being filled, enclosing loops and scopes, comments."""
 
 from __future__ import annotations
 
@@ -15,7 +14,11 @@ from typing import Any, TypeVar
 from pypto import ir
 from pypto.language.parser.closure import NOT_FOUND, Closure, value_to_ir
 from pypto.language.parser.comments import Comments, docstring_lines
-from pypto.language.parser.diagnostics import SSAViolationError, UndefinedVariableError, UnsupportedFeatureError
+from pypto.language.parser.diagnostics import (
+    SSAViolationError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
 from pypto.language.parser.names import Names
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
@@ -174,7 +177,8 @@ class FunctionParser:
         self.statements.append(stmt)
 
     def block(self, body: Sequence[ast.stmt], limit: int | None = None) -> list[ir.Stmt]:
-        """Parse the statements of a nested block; `limit` is the line at which the block ends at the latest."""
+        """Parse the statements of a nested block; `limit` is the line at which the block ends at the
+        latest."""
         outer = self.statements
         self.statements = []
         try:
@@ -206,7 +210,7 @@ class FunctionParser:
             raise UnsupportedFeatureError(
                 f"Unsupported statement type: {type(node).__name__}",
                 span=self.span(node),
-                hint="A DSL body consists of assignments, pl operations, for/while/if, with scopes and return",
+                hint="A DSL body has assignments, pl operations, for/while/if, with scopes and return",
             )
         handler(self, node)
 

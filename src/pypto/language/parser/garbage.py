@@ -1,4 +1,5 @@
-"""Parsing allocates long-lived trees quickly; collecting garbage meanwhile costs as much as the parsing itself."""
+"""Parsing allocates long-lived trees quickly; collecting garbage meanwhile costs as much as the parsing
+itself."""
 
 from __future__ import annotations
 

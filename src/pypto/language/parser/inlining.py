@@ -23,7 +23,10 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
         raise ParserSyntaxError(f"Inline function '{helper.name}' is nested too deeply", span=p.span(node))
     outer = (p.source, p.closure, p.comments, p.inline_return)
     source = SourceText(
-        helper.source_file, "\n".join(helper.source_lines), ast.Module([helper.func_def], []), is_text=p.source.is_text
+        helper.source_file,
+        "\n".join(helper.source_lines),
+        ast.Module([helper.func_def], []),
+        is_text=p.source.is_text,
     )
     p.source = source
     p.closure = Closure(helper.closure_vars, p.closure.namespace)
@@ -55,7 +58,8 @@ def _arguments(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> lis
     expected = len(helper.param_names)
     if len(node.args) != expected:
         raise ParserTypeError(
-            f"Inline function '{helper.name}' expects {expected} argument(s), got {len(node.args)}", span=p.span(node)
+            f"Inline function '{helper.name}' expects {expected} argument(s), got {len(node.args)}",
+            span=p.span(node),
         )
     return [p.expr(argument) for argument in node.args]
 
@@ -63,6 +67,8 @@ def _arguments(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> lis
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0]
     is_docstring = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
     )
     return body[1:] if is_docstring else body

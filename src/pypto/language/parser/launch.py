@@ -40,5 +40,7 @@ def parse_core_num(p: FunctionParser, node: ast.expr, owner: str) -> ir.Expr:
             hint="Give the number of blocks as an int or an integer scalar",
         )
     if isinstance(found, ir.ConstInt) and found.value <= 0:
-        raise ParserSyntaxError(f"{owner}() core_num must be a positive integer, got {found.value}", span=p.span(node))
+        raise ParserSyntaxError(
+            f"{owner}() core_num must be a positive integer, got {found.value}", span=p.span(node)
+        )
     return found

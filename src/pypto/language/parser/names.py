@@ -1,8 +1,8 @@
 """The scope chain of a body: which Python name stands for which IR expression.
 
-Blocks push a scope and decide on leaving whether their names leak outward. Most names stand for a `Var` that an
-assignment may assign again; an `Alias` stands for an expression that an assignment must replace by a new variable.
-"""
+Blocks push a scope and decide on leaving whether their names leak outward. Most names stand for a `Var` that
+an assignment may assign again; an `Alias` stands for an expression that an assignment must replace by a new
+variable."""
 
 from __future__ import annotations
 

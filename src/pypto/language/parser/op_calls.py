@@ -1,4 +1,5 @@
-"""Operator calls: finding the operator, preparing arguments, calling its DSL function, unwrapping the result."""
+"""Operator calls: finding the operator, preparing arguments, calling its DSL function, unwrapping the
+result."""
 
 from __future__ import annotations
 
@@ -219,7 +220,11 @@ def positional_argument(p: FunctionParser, node: ast.expr) -> Any:
         value = p.closure.lookup(node.id)
         if isinstance(value, SLOT_ENUMS):
             return value
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Attribute):
+    elif (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Attribute)
+    ):
         value = _attribute_value(p, node.operand)
         if _is_number(value):
             return -value
@@ -372,7 +377,8 @@ def _op_message(op: OpFunction, message: str) -> str:
 
 def _op_hint(args: list[Any]) -> str | None:
     scalars = any(
-        isinstance(arg, Scalar) or (isinstance(arg, ir.Expr) and isinstance(arg.type, ir.ScalarType)) for arg in args
+        isinstance(arg, Scalar) or (isinstance(arg, ir.Expr) and isinstance(arg.type, ir.ScalarType))
+        for arg in args
     )
     return _SCALAR_HINT if scalars else None
 

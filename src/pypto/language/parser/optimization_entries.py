@@ -43,7 +43,9 @@ def parse_optimizations(p: FunctionParser, node: ast.expr, owner: str) -> Optimi
                 slot_num = _only_slot(p, slot_num, inner_slots, entry)
         elif isinstance(entry, ast.Call) and name in _SLOT:
             if slot_num is not None and not _has_split_slots(node):
-                raise ParserSyntaxError("Duplicate 'pl.cross_core_slot(...)' in optimizations", span=p.span(entry))
+                raise ParserSyntaxError(
+                    "Duplicate 'pl.cross_core_slot(...)' in optimizations", span=p.span(entry)
+                )
             slot_num = _only_slot(p, slot_num, _slot_entry(p, entry), entry)
         else:
             raise ParserSyntaxError(
@@ -81,7 +83,7 @@ def _split_entry(p: FunctionParser, node: ast.Call) -> tuple[ir.SplitMode, int |
         raise ParserSyntaxError("pl.split() takes exactly 1 positional argument", span=p.span(node))
     if slot_num is not None:
         warnings.warn(
-            "pl.split(..., slot_num=N) is deprecated; add pl.cross_core_slot(slot_num=N) to the optimizations",
+            "pl.split(..., slot_num=N) is deprecated; add pl.cross_core_slot(slot_num=N) instead",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -94,7 +96,8 @@ def _slot_entry(p: FunctionParser, node: ast.Call) -> int:
     for keyword in node.keywords:
         if keyword.arg != "slot_num":
             raise ParserSyntaxError(
-                f"Unknown keyword argument '{keyword.arg}' in pl.cross_core_slot()", span=p.span(keyword.value)
+                f"Unknown keyword argument '{keyword.arg}' in pl.cross_core_slot()",
+                span=p.span(keyword.value),
             )
     if not node.keywords:
         raise ParserSyntaxError("pl.cross_core_slot() requires the slot_num= keyword", span=p.span(node))

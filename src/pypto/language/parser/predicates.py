@@ -12,7 +12,9 @@ from pypto.language.parser.task_ids import is_task_id_array
 _OPERAND_DTYPES = (ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64)
 
 
-def parse_predicate(p: FunctionParser, node: ast.expr, deps: list[ir.Expr], *, hint: str | None = None) -> ir.Expr:
+def parse_predicate(
+    p: FunctionParser, node: ast.expr, deps: list[ir.Expr], *, hint: str | None = None
+) -> ir.Expr:
     """The comparison of a `predicate=`; `deps` are the dependencies of the same launch."""
     span = p.span(node)
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
@@ -77,7 +79,9 @@ def _check_operand(p: FunctionParser, operand: ir.Expr, node: ast.Subscript) -> 
         if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
             raise ParserTypeError("predicate indices must be integer scalars", span=p.span(index))
         if isinstance(value, ir.ConstInt) and value.value < 0:
-            raise ParserTypeError(f"predicate index must be non-negative, got {value.value}", span=p.span(index))
+            raise ParserTypeError(
+                f"predicate index must be non-negative, got {value.value}", span=p.span(index)
+            )
     rank = len(tensor.shape_)
     if len(indices) != rank:
         raise ParserTypeError(f"predicate needs {rank} index(es), got {len(indices)}", span=span)
@@ -96,7 +100,8 @@ def _check_producer(
         return
     operand_name = operand.name_hint if isinstance(operand, ir.Var) else str(operand)
     raise ParserSyntaxError(
-        f"predicate operand '{operand_name}' is produced by the task bound to '{name}', but '{name}' is not in deps=",
+        f"predicate operand '{operand_name}' is produced by the task bound to '{name}', "
+        f"but '{name}' is not in deps=",
         span=span,
         hint=hint or f"Add deps=[{name}]; the id must not have been bound to another task in between",
     )

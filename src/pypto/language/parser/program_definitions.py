@@ -34,7 +34,9 @@ def define_program(
     source: SourceText, node: ast.ClassDef, members: Mapping[str, Any], closure: Closure, strict_ssa: bool
 ) -> ir.Program:
     """Parse the decorated methods of a class."""
-    methods = [child for child in node.body if isinstance(child, ast.FunctionDef) and _decorator(child) is not None]
+    methods = [
+        child for child in node.body if isinstance(child, ast.FunctionDef) and _decorator(child) is not None
+    ]
     if not methods:
         raise ParserSyntaxError(
             f"Class '{node.name}' contains no @pl.function decorated methods",
@@ -79,7 +81,11 @@ def _decorator(node: ast.FunctionDef) -> ast.expr | None:
 
 
 def _options(
-    source: SourceText, node: ast.FunctionDef, members: Mapping[str, Any], closure: Closure, program: ProgramContext
+    source: SourceText,
+    node: ast.FunctionDef,
+    members: Mapping[str, Any],
+    closure: Closure,
+    program: ProgramContext,
 ) -> FunctionOptions:
     """What the decorator says: flags from its source, evaluated values from the decorated function."""
     function = members.get(node.name)
@@ -96,7 +102,9 @@ def _options(
         value = keyword.value
         if keyword.arg is None:
             raise ParserSyntaxError(
-                "@pl.function(**kwargs) is not supported in a program", span=source.span(value), hint="Write the keywords out"
+                "@pl.function(**kwargs) is not supported in a program",
+                span=source.span(value),
+                hint="Write the keywords out",
             )
         if keyword.arg == "type":
             options.func_type = _function_type(source, value)
@@ -134,7 +142,8 @@ def _is_none(node: ast.expr) -> bool:
 def _collect_reserved_buffers(
     source: SourceText, methods: list[ast.FunctionDef], closure: Closure, program: ProgramContext
 ) -> None:
-    """Find `reserve_buffer(name=...)` calls beforehand: a peer may import a buffer of a method further down."""
+    """Find `reserve_buffer(name=...)` calls beforehand: a peer may import a buffer of a method further
+    down."""
     if "reserve_buffer" not in source.text:
         return
     for method in methods:

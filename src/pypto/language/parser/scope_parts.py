@@ -20,13 +20,16 @@ def task_name(p: FunctionParser, node: ast.With) -> str | None:
         return None
     if not isinstance(target, ast.Name):
         raise ParserSyntaxError(
-            "The 'as' target of a scope must be a plain variable name", span=p.span(target), hint="Write: as tid"
+            "The 'as' target of a scope must be a plain variable name",
+            span=p.span(target),
+            hint="Write: as tid",
         )
     return target.id
 
 
 def bind_task_id(p: FunctionParser, name: str | None, call: ast.Call) -> ir.Var | None:
-    """Introduce the task id of a scope: a new variable that holds an invalid id until the scope is outlined."""
+    """Introduce the task id of a scope: a new variable that holds an invalid id until the scope is
+    outlined."""
     if name is None:
         return None
     span = p.span(call)

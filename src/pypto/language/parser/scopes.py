@@ -13,7 +13,13 @@ from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import Frame, FunctionParser, statement, to_body
 from pypto.language.parser.launch import bool_literal, name_hint_literal
 from pypto.language.parser.optimization_entries import Optimizations, parse_optimizations
-from pypto.language.parser.scope_parts import bind_task_id, emit_scope, merged_dump_vars, task_name, with_attrs
+from pypto.language.parser.scope_parts import (
+    bind_task_id,
+    emit_scope,
+    merged_dump_vars,
+    task_name,
+    with_attrs,
+)
 from pypto.language.parser.slots import dotted_name, enum_literal
 from pypto.language.parser.spmd import parse_spmd_scope
 from pypto.language.parser.task_ids import parse_deps
@@ -21,7 +27,8 @@ from pypto.language.parser.task_ids import parse_deps
 ScopeHandler = Callable[[FunctionParser, ast.With, ast.Call], None]
 
 _AT_KEYWORDS = (
-    "level", "role", "optimizations", "deps", "no_dep_args", "dumps", "allow_early_resolve", "name_hint", "windowize",
+    "level", "role", "optimizations", "deps", "no_dep_args", "dumps", "allow_early_resolve", "name_hint",
+    "windowize",
 )  # fmt: skip
 _HOST = ir.level_to_linqu_level(ir.Level.HOST)
 
@@ -31,7 +38,9 @@ def parse_with(p: FunctionParser, node: ast.With) -> None:
     """One scope."""
     if len(node.items) != 1:
         raise ParserSyntaxError(
-            "Only single context manager supported in with statement", span=p.span(node), hint="Nest the scopes"
+            "Only single context manager supported in with statement",
+            span=p.span(node),
+            hint="Nest the scopes",
         )
     item = node.items[0]
     context = item.context_expr
@@ -179,14 +188,22 @@ def _tensor_names(p: FunctionParser, node: ast.expr, what: str) -> list[ir.Var]:
     found: list[ir.Var] = []
     for element in node.elts:
         if not isinstance(element, ast.Name):
-            raise ParserTypeError(f"pl.at({what}=...) entries must be bare tensor names", span=p.span(element))
+            raise ParserTypeError(
+                f"pl.at({what}=...) entries must be bare tensor names", span=p.span(element)
+            )
         value = p.names.lookup(element.id)
         if value is None:
-            raise ParserTypeError(f"pl.at({what}=...) references unknown name '{element.id}'", span=p.span(element))
+            raise ParserTypeError(
+                f"pl.at({what}=...) references unknown name '{element.id}'", span=p.span(element)
+            )
         if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
-            raise ParserTypeError(f"pl.at({what}=...) entry '{element.id}' is not a tensor", span=p.span(element))
+            raise ParserTypeError(
+                f"pl.at({what}=...) entry '{element.id}' is not a tensor", span=p.span(element)
+            )
         if any(value is known for known in found):
-            raise ParserTypeError(f"pl.at({what}=...) lists '{element.id}' more than once", span=p.span(element))
+            raise ParserTypeError(
+                f"pl.at({what}=...) lists '{element.id}' more than once", span=p.span(element)
+            )
         found.append(value)
     return found
 

@@ -18,10 +18,30 @@ _E = TypeVar("_E", bound=enum.Enum)
 
 DTYPES: dict[str, ir.DataType] = {
     name: getattr(ir.DataType, name)
-    for name in (
-        "FP4 FP8E4M3FN FP8E5M2 FP8E8M0 FP16 FP32 BF16 HF4 HF8 INT4 INT8 INT16 INT32 INT64 UINT4 UINT8 UINT16 UINT32 "
-        "UINT64 BOOL INDEX TASK_ID"
-    ).split()
+    for name in [
+        "FP4",
+        "FP8E4M3FN",
+        "FP8E5M2",
+        "FP8E8M0",
+        "FP16",
+        "FP32",
+        "BF16",
+        "HF4",
+        "HF8",
+        "INT4",
+        "INT8",
+        "INT16",
+        "INT32",
+        "INT64",
+        "UINT4",
+        "UINT8",
+        "UINT16",
+        "UINT32",
+        "UINT64",
+        "BOOL",
+        "INDEX",
+        "TASK_ID",
+    ]
 }
 _DTYPE_HINT = "Use one of " + ", ".join(f"pl.{name}" for name in DTYPES)
 
@@ -75,7 +95,9 @@ def resolve_dtype(p: FunctionParser, node: ast.expr) -> ir.DataType:
     raise ParserTypeError(f"Cannot resolve dtype: {ast.unparse(node)}", span=p.span(node), hint=_DTYPE_HINT)
 
 
-def enum_literal(p: FunctionParser, node: ast.expr, kind: type[_E], error: type[Any] = ParserSyntaxError) -> _E:
+def enum_literal(
+    p: FunctionParser, node: ast.expr, kind: type[_E], error: type[Any] = ParserSyntaxError
+) -> _E:
     """The member written as `pl.Kind.MEMBER` or `Kind.MEMBER`.
 
     Raises:
@@ -108,7 +130,9 @@ def resolve_shape(p: FunctionParser, node: ast.expr) -> list[Any]:
         value = p.closure.lookup(node.id)
         if value is NOT_FOUND:
             raise ParserTypeError(
-                f"Unknown shape variable: {node.id}", span=span, hint="Define the shape where the decorator is applied"
+                f"Unknown shape variable: {node.id}",
+                span=span,
+                hint="Define the shape where the decorator is applied",
             )
     elif isinstance(node, (ast.Constant, ast.Dict, ast.Set, ast.JoinedStr)):
         raise ParserTypeError(
@@ -127,7 +151,8 @@ def _evaluated_dimension(p: FunctionParser, value: Any, position: int, node: ast
     found = _as_dimension(p, value)
     if found is None:
         raise ParserTypeError(
-            f"Shape '{ast.unparse(node)}' element {position} must be int or pl.dynamic(), got {type(value).__name__}",
+            f"Shape '{ast.unparse(node)}' element {position} must be int or pl.dynamic(), "
+            f"got {type(value).__name__}",
             span=p.span(node),
         )
     return found
@@ -161,14 +186,17 @@ def _dimension(p: FunctionParser, node: ast.expr) -> Any:
             return _require_integer(found, p, node)
         if value is not None:
             raise ParserTypeError(
-                f"Shape dimension '{ast.unparse(node)}' must be int or pl.dynamic(), got {type(value).__name__}",
+                f"Shape dimension '{ast.unparse(node)}' must be int or pl.dynamic(), "
+                f"got {type(value).__name__}",
                 span=p.span(node),
             )
     elif not names <= _bound_names(p, names):
         raise ParserTypeError(
             f"Unknown shape variable: {', '.join(sorted(names - _bound_names(p, names)))}", span=p.span(node)
         )
-    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Subscript)) and names <= _bound_names(p, names):
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Subscript)) and names <= _bound_names(
+        p, names
+    ):
         return _require_integer(p.expr(node), p, node)
     raise ParserTypeError(
         "Shape dimension must be int literal, variable, or evaluable expression", span=p.span(node)
@@ -193,7 +221,8 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
         return _require_integer(variable, p, node)
     if value is not NOT_FOUND:
         raise ParserTypeError(
-            f"Shape variable '{node.id}' must be int or pl.dynamic(), got {type(value).__name__}", span=p.span(node)
+            f"Shape variable '{node.id}' must be int or pl.dynamic(), got {type(value).__name__}",
+            span=p.span(node),
         )
     raise ParserTypeError(
         f"Unknown shape variable: {node.id}",

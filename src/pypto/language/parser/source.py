@@ -1,8 +1,7 @@
 """Source text: finding it, parsing it once per file, and turning syntax-tree places into spans.
 
-A definition is looked up in the syntax tree of its whole file, so lines and columns need no adjustment and all
-functions of a file share one `ast.parse`. Trees are kept for the few most recent files.
-"""
+A definition is looked up in the syntax tree of its whole file, so lines and columns need no adjustment and
+all functions of a file share one `ast.parse`. Trees are kept for the few most recent files."""
 
 from __future__ import annotations
 
@@ -130,7 +129,9 @@ def _command_line_source() -> str:
     return ""
 
 
-def find_function(filename: str, name: str, line: int, namespace: dict[str, Any]) -> tuple[SourceText, ast.FunctionDef]:
+def find_function(
+    filename: str, name: str, line: int, namespace: dict[str, Any]
+) -> tuple[SourceText, ast.FunctionDef]:
     """The definition of function `name` nearest to `line` of a file.
 
     Raises:
@@ -160,9 +161,7 @@ def find_class(
     raise _no_source("class", name)
 
 
-def _nearest(
-    tree: ast.Module, kind: type[_Definition], name: str, lines: list[int]
-) -> _Definition | None:
+def _nearest(tree: ast.Module, kind: type[_Definition], name: str, lines: list[int]) -> _Definition | None:
     candidates: list[Any] = []
     pending: list[ast.AST] = [tree]
     while pending:
@@ -192,5 +191,5 @@ def first_line(node: ast.FunctionDef | ast.ClassDef) -> int:
 def _no_source(kind: str, name: str) -> ParserSyntaxError:
     return ParserSyntaxError(
         f"Cannot retrieve source code for {kind} '{name}'",
-        hint="Definitions made without a source file can be given as text: use pl.parse() or pl.parse_program()",
+        hint="Definitions without a source file can be given as text: use pl.parse() or pl.parse_program()",
     )

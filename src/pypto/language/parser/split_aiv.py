@@ -14,7 +14,8 @@ LOOP_KEYWORDS = ("init_values", "chunk", "chunk_policy", "attrs", "step", "stage
 
 
 def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
-    """`for v in pl.split_aiv(2, mode=...):`, in place inside a kernel and in a kernel of its own elsewhere."""
+    """`for v in pl.split_aiv(2, mode=...):`, in place inside a kernel and in a kernel of its own
+    elsewhere."""
     comments = p.take_comments(_header_line(p, node, call))
     span = p.source.head_span(node)
     name, mode = _checked(p, node, call)
@@ -91,7 +92,9 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
         raise ParserSyntaxError(f"pl.{name}() takes exactly one positional argument", span=span)
     if "mode" in keywords:
         raise ParserSyntaxError(
-            f"pl.{name}() does not take a mode= argument", span=span, hint="The enclosing pl.split_aiv has the mode"
+            f"pl.{name}() does not take a mode= argument",
+            span=span,
+            hint="The enclosing pl.split_aiv has the mode",
         )
     for unknown in keywords.keys() - {"split", "lane_stride"}:
         raise ParserSyntaxError(f"pl.{name}() does not accept keyword argument '{unknown}'", span=span)
@@ -106,7 +109,8 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
     if region is not None:
         if keywords:
             raise ParserSyntaxError(
-                f"pl.{name}() does not take a {next(iter(keywords))}= argument inside a pl.split_aiv loop", span=span
+                f"pl.{name}() does not take a {next(iter(keywords))}= argument inside a pl.split_aiv loop",
+                span=span,
             )
         assert region.split_mode is not None
         category = "tensor" if isinstance(operand.type, ir.TensorType) else "tile"
@@ -120,7 +124,9 @@ def _explicit_transfer(
     """The form with `split=`, as it stands in programs after lowering."""
     kwargs: dict[str, Any] = {"split": _int_keyword(p, name, "split", keywords["split"])}
     if isinstance(operand.type, ir.TensorType):
-        raise ParserSyntaxError(f"pl.{name}() with split= does not accept a high-level Tensor operand", span=span)
+        raise ParserSyntaxError(
+            f"pl.{name}() with split= does not accept a high-level Tensor operand", span=span
+        )
     if "lane_stride" in keywords:
         if name != "aiv_shard":
             raise ParserSyntaxError(f"pl.{name}() does not take a lane_stride= argument", span=span)

@@ -1,4 +1,5 @@
-"""`pl.spmd` in its three forms: a launched kernel call, an inline kernel body, and the loop over block indices."""
+"""`pl.spmd` in its three forms: a launched kernel call, an inline kernel body, and the loop over block
+indices."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from pypto.language.parser.function_parser import Frame, FunctionParser, to_body
 from pypto.language.parser.launch import bool_literal, name_hint_literal, parse_core_num
 from pypto.language.parser.optimization_entries import Optimizations, parse_optimizations
 from pypto.language.parser.predicates import parse_predicate
-from pypto.language.parser.scope_parts import bind_task_id, emit_scope, merged_dump_vars, task_name, with_attrs
+from pypto.language.parser.scope_parts import (
+    bind_task_id,
+    emit_scope,
+    merged_dump_vars,
+    task_name,
+    with_attrs,
+)
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import LOOP_KEYWORDS
 from pypto.language.parser.task_ids import parse_deps
@@ -59,7 +66,8 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     name = task_name(p, node)
     if name is not None and p.inside("cluster"):
         raise ParserSyntaxError(
-            "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: remove 'as'", span=p.span(call)
+            "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: remove 'as'",
+            span=p.span(call),
         )
     launch = _launch(p, call, takes_deps=name is not None)
     carrier = _explicit_carrier(node.body)
@@ -127,13 +135,19 @@ def _launch(p: FunctionParser, call: ast.Call, *, takes_deps: bool) -> SpmdLaunc
             hint="Dependencies need a task: with pl.spmd(n, deps=[...]) as tid:",
         )
     core_num = parse_core_num(p, given["core_num"], "pl.spmd")
-    early = "allow_early_resolve" in given and bool_literal(p, given["allow_early_resolve"], "allow_early_resolve")
+    early = "allow_early_resolve" in given and bool_literal(
+        p, given["allow_early_resolve"], "allow_early_resolve"
+    )
     if p.inside("cluster"):
         _reject_in_cluster(p, given, early)
     deps = parse_deps(p, given["deps"]) if "deps" in given else []
     predicate = None
     if "predicate" in given:
-        hint = None if takes_deps else "Name the task so that it can depend on the producer: with pl.spmd(...) as tid:"
+        hint = (
+            None
+            if takes_deps
+            else "Name the task so that it can depend on the producer: with pl.spmd(...) as tid:"
+        )
         predicate = parse_predicate(p, given["predicate"], deps, hint=hint)
     return SpmdLaunch(
         core_num,

@@ -102,7 +102,8 @@ def _check_count(p: FunctionParser, callee: ir.Function, count: int, node: ast.C
     lowest = sum(direction is ir.ParamDirection.In for direction in callee.param_directions_)
     if not lowest <= count <= highest:
         raise ParserTypeError(
-            f"Function '{callee.name}' expects {lowest}..{highest} argument(s), got {count}", span=p.span(node)
+            f"Function '{callee.name}' expects {lowest}..{highest} argument(s), got {count}",
+            span=p.span(node),
         )
 
 
@@ -116,7 +117,8 @@ def _launch(
         given = [key for key in _LAUNCH_FIELDS if key in keywords]
         if given:
             raise ParserSyntaxError(
-                f"{name}(...) inside pl.cluster() cannot carry per-task dispatch metadata: {', '.join(given)}",
+                f"{name}(...) inside pl.cluster() cannot carry per-task dispatch metadata: "
+                f"{', '.join(given)}",
                 span=p.span(node),
                 hint="The cluster is one task; put the metadata on its launch",
             )

@@ -42,7 +42,9 @@ def _tuple_item(p: FunctionParser, base: ir.Expr, node: ast.Subscript) -> ir.Exp
     index = node.slice
     if not isinstance(index, ast.Constant):
         raise UnsupportedFeatureError(
-            "Only constant integer indices are supported on tuples", span=p.span(node), hint="Write t[0], t[1], ..."
+            "Only constant integer indices are supported on tuples",
+            span=p.span(node),
+            hint="Write t[0], t[1], ...",
         )
     if type(index.value) is not int:
         raise ParserSyntaxError(f"Tuple index must be an integer, got {index.value!r}", span=p.span(node))
@@ -63,7 +65,9 @@ def _axes(p: FunctionParser, node: ast.Subscript, rank: int, what: str) -> list[
     written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if len(written) > rank:
         noun = what.split()[0].lower()
-        raise ParserTypeError(f"{what} has {len(written)} indices but the {noun} is {rank}D", span=p.span(node))
+        raise ParserTypeError(
+            f"{what} has {len(written)} indices but the {noun} is {rank}D", span=p.span(node)
+        )
     axes = [_axis(p, index) for index in written]
     return axes + [AxisIndex(False, None)] * (rank - len(axes))
 
@@ -170,7 +174,7 @@ def _read_tile(p: FunctionParser, base: ir.Expr, kind: ir.TileType, node: ast.Su
         kwargs["valid_shape"] = valid
     if len(kind.shape_) - len(dropped) < 2 and dropped:
         warnings.warn(
-            "A tile subscript with scalar indices is auto-promoting to 2D: tiles have at least two dimensions",
+            "A tile subscript with scalar indices is auto-promoting to 2D, the least rank of a tile",
             UserWarning,
             stacklevel=2,
         )
@@ -233,7 +237,9 @@ def parse_subscript_write(p: FunctionParser, node: ast.Assign, target: ast.Subsc
     if isinstance(kind, ir.ArrayType):
         return target.value.id, _write_array(p, destination, kind, target, node)
     if not isinstance(kind, (ir.TensorType, ir.TileType)):
-        raise ParserTypeError(f"A subscript write requires a Tensor, Tile, or Array target, got {kind}", span=span)
+        raise ParserTypeError(
+            f"A subscript write requires a Tensor, Tile, or Array target, got {kind}", span=span
+        )
     return target.value.id, _assembled(p, destination, kind, target, node)
 
 
@@ -269,7 +275,8 @@ def _assembled(
     source = p.expr(node.value)
     if not isinstance(source.type, ir.TensorType if is_tensor else ir.TileType):
         raise ParserTypeError(
-            f"In a write to a {noun}, the source must also be a {noun}, got {source.type}", span=p.span(node.value)
+            f"In a write to a {noun}, the source must also be a {noun}, got {source.type}",
+            span=p.span(node.value),
         )
     offsets, sizes, dropped = _tensor_window(axes, kind.shape_, span)
     kept = [size for position, size in enumerate(sizes) if position not in dropped]
@@ -294,10 +301,15 @@ def _fitted_source(
     valid = _valid_shape(kind)
     compared = range(len(kept)) if ours == len(kept) else range(0)
     for axis in compared:
-        window, extent, narrowed = (_constant(kept[axis]), _constant(kind.shape_[axis]), _constant(valid[axis]))
+        window, extent, narrowed = (
+            _constant(kept[axis]),
+            _constant(kind.shape_[axis]),
+            _constant(valid[axis]),
+        )
         if window is not None and extent is not None and window not in (extent, narrowed):
             raise ParserTypeError(
-                f"shape mismatch on source axis {axis}: window expects {window} elements, source has {extent}",
+                f"shape mismatch on source axis {axis}: window expects {window} elements, "
+                f"source has {extent}",
                 span=span,
             )
     return source if ours >= rank else _lifted(source, kind, valid, dropped, rank, span)

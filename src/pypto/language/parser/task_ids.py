@@ -107,7 +107,9 @@ def _unrolled(p: FunctionParser, node: ast.ListComp | ast.GeneratorExp) -> list[
     if clause.is_async:
         raise ParserSyntaxError("A deps= comprehension cannot be async", span=p.span(node))
     if not isinstance(clause.target, ast.Name):
-        raise ParserSyntaxError("A deps= comprehension target must be a single name", span=p.span(clause.target))
+        raise ParserSyntaxError(
+            "A deps= comprehension target must be a single name", span=p.span(clause.target)
+        )
     name = clause.target.id
     elements: list[ast.expr] = []
     for value in _values(p, clause.iter):
@@ -133,7 +135,8 @@ def _values(p: FunctionParser, node: ast.expr) -> list[Any]:
         return list(value)
     except TypeError as error:
         raise ParserTypeError(
-            f"The deps= comprehension iterable '{ast.unparse(node)}' did not produce a sequence", span=p.span(node)
+            f"The deps= comprehension iterable '{ast.unparse(node)}' did not produce a sequence",
+            span=p.span(node),
         ) from error
 
 
@@ -182,7 +185,8 @@ def parse_task_dummy(p: FunctionParser, node: ast.Call) -> ir.Expr:
             attrs = call_attrs(p, keyword.value)
         else:
             raise ParserTypeError(
-                f"pl.system.task_dummy does not accept keyword argument '{keyword.arg}'", span=p.span(keyword.value)
+                f"pl.system.task_dummy does not accept keyword argument '{keyword.arg}'",
+                span=p.span(keyword.value),
             )
     if deps is None:
         raise ParserTypeError("pl.system.task_dummy requires keyword argument 'deps'", span=span)

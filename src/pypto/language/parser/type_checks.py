@@ -1,8 +1,7 @@
 """Comparing the type of a value with what the source says about its variable.
 
-Two questions live here: may a variable be assigned again with a value of this type, and does an annotation agree with
-the value it annotates (and which of the two types does the variable get).
-"""
+Two questions live here: may a variable be assigned again with a value of this type, and does an annotation
+agree with the value it annotates (and which of the two types does the variable get)."""
 
 from __future__ import annotations
 
@@ -54,7 +53,9 @@ def _with_simple_extents(shaped: ir.Type) -> ir.Type:
     analyzer = Analyzer()
 
     def simplify(extents: tuple[ir.Expr, ...]) -> list[ir.Expr]:
-        return [extent if isinstance(extent, ir.ConstInt) else analyzer.simplify(extent) for extent in extents]
+        return [
+            extent if isinstance(extent, ir.ConstInt) else analyzer.simplify(extent) for extent in extents
+        ]
 
     if isinstance(shaped, ir.TileType):
         view = shaped.tile_view
@@ -65,7 +66,10 @@ def _with_simple_extents(shaped: ir.Type) -> ir.Type:
     tensor_view = shaped.tensor_view
     if tensor_view is not None:
         tensor_view = ir.TensorView(
-            simplify(tensor_view.stride_), tensor_view.layout, simplify(tensor_view.valid_shape_), tensor_view.pad
+            simplify(tensor_view.stride_),
+            tensor_view.layout,
+            simplify(tensor_view.valid_shape_),
+            tensor_view.pad,
         )
     return type(shaped)(simplify(shaped.shape_), shaped.dtype, None, tensor_view)
 
@@ -120,7 +124,8 @@ def check_annotation(name: str, annotation: ir.Type, value: ir.Expr, span: ir.Sp
         for axis, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             if isinstance(a, ir.ConstInt) and isinstance(b, ir.ConstInt) and a.value != b.value:
                 raise mismatch(
-                    f"has shape dimension {axis} = {a.value} but expression has shape dimension {axis} = {b.value}"
+                    f"has shape dimension {axis} = {a.value} "
+                    f"but expression has shape dimension {axis} = {b.value}"
                 )
 
 
@@ -165,7 +170,11 @@ def _retyped(value: ir.Expr, chosen: ir.Type) -> ir.Expr:
     """A call with the chosen result type; its arguments, keywords and attributes stay."""
     if not isinstance(value, (ir.Call, ir.Submit)) or value.type is chosen:
         return value
-    if not isinstance(value.type, ir.UnknownType) and value.type == chosen and _memref(value.type) is _memref(chosen):
+    if (
+        not isinstance(value.type, ir.UnknownType)
+        and value.type == chosen
+        and _memref(value.type) is _memref(chosen)
+    ):
         return value
     return value.replace(type=chosen)
 

@@ -31,7 +31,8 @@ def tensor_view(p: FunctionParser, node: ast.expr) -> ir.TensorView:
             return value
         if value is not NOT_FOUND and not isinstance(value, ir.TensorLayout):
             raise ParserTypeError(
-                f"Layout variable '{node.id}' must be a TensorLayout, got {type(value).__name__}", span=p.span(node)
+                f"Layout variable '{node.id}' must be a TensorLayout, got {type(value).__name__}",
+                span=p.span(node),
             )
     layout = _layout(p, node)
     if layout is ir.TensorLayout.DN:
@@ -106,7 +107,12 @@ def tile_view(
     keywords = _keywords(p, node, "TileView", allowed)
     extents = ir.TileType(shape, ir.DataType.INT8).shape_
     blayout, slayout, fractal = implicit_tile_layout(extents, memory_space)
-    fields: dict[str, Any] = {"blayout": blayout, "slayout": slayout, "fractal": fractal, "valid_shape": shape}
+    fields: dict[str, Any] = {
+        "blayout": blayout,
+        "slayout": slayout,
+        "fractal": fractal,
+        "valid_shape": shape,
+    }
     for name, value in keywords.items():
         if name in ("valid_shape", "stride"):
             fields[name] = index_list(p, value)
@@ -218,10 +224,14 @@ def _slots(p: FunctionParser, node: ast.Call) -> int:
     slots = 1
     for keyword in node.keywords:
         if keyword.arg != "slots":
-            raise ParserTypeError(f"Unknown MemRef keyword argument '{keyword.arg}'", span=p.span(keyword.value))
+            raise ParserTypeError(
+                f"Unknown MemRef keyword argument '{keyword.arg}'", span=p.span(keyword.value)
+            )
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if type(value) is not int or value < 1:
-            raise ParserTypeError("pl.MemRef slots must be a positive integer literal", span=p.span(keyword.value))
+            raise ParserTypeError(
+                "pl.MemRef slots must be a positive integer literal", span=p.span(keyword.value)
+            )
         slots = value
     return slots
 
@@ -230,7 +240,8 @@ def _inline_declaration(p: FunctionParser, node: ast.Call, slots: int) -> ir.Mem
     name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
     if not isinstance(name, str) or not name:
         raise ParserTypeError(
-            "The name of an inline pl.MemRef declaration must be a non-empty string literal", span=p.span(node)
+            "The name of an inline pl.MemRef declaration must be a non-empty string literal",
+            span=p.span(node),
         )
     return _allocation(p, name, slots, p.span(node))
 
@@ -251,7 +262,9 @@ def _declared_memref(p: FunctionParser, node: ast.expr) -> ir.MemRef:
         )
     if p.declared_objects.setdefault(name, declared) is not declared:
         raise ParserTypeError(
-            f"Two separate pl.MemRef() declarations are called '{name}'", span=p.span(node), hint="Rename one of them"
+            f"Two separate pl.MemRef() declarations are called '{name}'",
+            span=p.span(node),
+            hint="Rename one of them",
         )
     return _allocation(p, name, declared.slot_count_, p.span(node))
 

@@ -48,7 +48,9 @@ def parse_window_buffer(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr
             hint="The buffer takes the name of the variable it is assigned to",
         )
     if name in p.program.window_buffers:
-        raise ParserSyntaxError(f"Window buffer '{name}' is already declared in this program", span=p.span(node))
+        raise ParserSyntaxError(
+            f"Window buffer '{name}' is already declared in this program", span=p.span(node)
+        )
     p.program.window_buffers.add(name)
     op = find_op(p, node, dotted_name(node.func))
     named = OpFunction(op.module, op.name, lambda *args, **kwargs: op.call(*args, name=name, **kwargs))

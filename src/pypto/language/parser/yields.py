@@ -21,7 +21,11 @@ def is_yield(node: ast.expr | None) -> bool:
 
 
 def parse_yield_assignment(
-    p: FunctionParser, node: ast.stmt, names: Sequence[str], call: ast.Call, annotation: ast.expr | None = None
+    p: FunctionParser,
+    node: ast.stmt,
+    names: Sequence[str],
+    call: ast.Call,
+    annotation: ast.expr | None = None,
 ) -> None:
     """`a, b = pl.yield_(x, y)`: the names become visible after the enclosing loop or branch."""
     values = _yielded(p, call)
@@ -48,7 +52,9 @@ def _annotated(declared: ir.Type, value_type: ir.Type) -> ir.Type:
     """The type of a result variable; an annotated integer type wins over INDEX."""
     if isinstance(value_type, ir.ScalarType):
         return declared if value_type.dtype == ir.DataType.INDEX else value_type
-    if isinstance(declared, ir.TileType) or (isinstance(declared, ir.TensorType) and declared.tensor_view is not None):
+    if isinstance(declared, ir.TileType) or (
+        isinstance(declared, ir.TensorType) and declared.tensor_view is not None
+    ):
         return declared
     return value_type
 

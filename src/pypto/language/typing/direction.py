@@ -1,4 +1,5 @@
-"""Parameter directions. Subscripting gives the inner annotation back: the direction is read from the source."""
+"""Parameter directions. Subscripting gives the inner annotation back: the direction is read from the
+source."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ExprHandle:
         expr = self._expr
         if expr is None:
             raise self.MISSING_EXPR_ERROR(
-                f"Cannot unwrap an annotation-only {type(self).__name__}: it describes a type and holds no value"
+                f"Cannot unwrap an annotation-only {type(self).__name__}: it describes a type, not a value"
             )
         return expr
 

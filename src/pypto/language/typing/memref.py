@@ -9,7 +9,8 @@ from pypto.language.typing.scalar import Scalar
 
 
 class MemRef(ir.MemRef):
-    """`MemRef()` or `MemRef("name", slots=N)` declares an allocation; `MemRef(base, offset, size)` refers to one."""
+    """`MemRef()` or `MemRef("name", slots=N)` declares an allocation; `MemRef(base, offset, size)` refers to
+    one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         plain = [arg.unwrap() if isinstance(arg, Scalar) else arg for arg in args]

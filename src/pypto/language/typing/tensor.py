@@ -10,7 +10,8 @@ from pypto.language.typing.shaped import ShapedHandle, split_annotation
 
 
 class Tensor(ShapedHandle):
-    """`Tensor[[shape], dtype]`, `Tensor[[shape], dtype, layout_or_memref]`, `Tensor[[shape], dtype, layout, memref]`."""
+    """`Tensor[[shape], dtype]`, `Tensor[[shape], dtype, layout_or_memref]`, `Tensor[[shape], dtype, layout,
+    memref]`."""
 
     __slots__ = ("layout", "memref")
 

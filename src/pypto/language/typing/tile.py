@@ -10,7 +10,8 @@ from pypto.language.typing.shaped import ShapedHandle, split_annotation
 
 
 class Tile(ShapedHandle):
-    """`Tile[[shape], dtype, *extras]` with a memory space, a MemRef and a TileView as extras, in any order."""
+    """`Tile[[shape], dtype, *extras]` with a memory space, a MemRef and a TileView as extras, in any
+    order."""
 
     __slots__ = ("memory_space", "memref", "tile_view")
 
@@ -37,7 +38,9 @@ class Tile(ShapedHandle):
                 raise TypeError(f"Tile annotation takes at most one {key}")
             found[key] = extra
         if "memref" in found and "memory_space" not in found:
-            raise TypeError("Tile annotation with a MemRef must also specify explicit memory space (pl.Mem.X)")
+            raise TypeError(
+                "Tile annotation with a MemRef must also specify explicit memory space (pl.Mem.X)"
+            )
         return cls(parts[0], parts[1], **found)
 
 

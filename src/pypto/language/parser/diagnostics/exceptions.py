@@ -1,9 +1,8 @@
 """The error classes of the DSL front end.
 
-They are neither `SyntaxError` nor `TypeError`: a caller that catches those catches mistakes of its own Python code,
-not of the program it hands to the parser. `str(error)` is the message alone; where, how to fix it and what else is
-worth knowing are separate fields, which the renderer puts together.
-"""
+They are neither `SyntaxError` nor `TypeError`: a caller that catches those catches mistakes of its own Python
+code, not of the program it hands to the parser. `str(error)` is the message alone; where, how to fix it and
+what else is worth knowing are separate fields, which the renderer puts together."""
 
 from __future__ import annotations
 
@@ -31,13 +30,9 @@ def span_to_dict(span: ir.Span | SpanDict | None) -> SpanDict | None:
 class ParserError(Exception):
     """Base of everything the front end reports about a program.
 
-    Attributes:
-        message: what is wrong.
-        span: where, as a dict with `file`, `line` and `column` (from 1), or None.
-        hint: what to write instead, or None.
-        note: a further fact, or None.
-        source_lines: lines of the file, indexed so that `source_lines[line - 1]` is the offending one, or None.
-    """
+    Attributes: message: what is wrong. span: where, as a dict with `file`, `line` and `column` (from 1), or
+    None. hint: what to write instead, or None. note: a further fact, or None. source_lines: lines of the
+    file, indexed so that `source_lines[line - 1]` is the offending one, or None."""
 
     def __init__(
         self,

@@ -25,9 +25,7 @@ def wants_backtrace() -> bool:
     return value == "1"
 
 
-def parser_excepthook(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
+def parser_excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a `ParserError` rendered; hand everything else to the hook that was there before."""
     if not isinstance(error, ParserError):
         _previous_hook(kind, error, trace)
