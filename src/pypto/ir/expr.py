@@ -647,7 +647,9 @@ class TupleGetItemExpr(Expr):
 
 
 __all__ = [
-    *(cls.__name__ for cls in (*BINARY_CLASSES, *UNARY_CLASSES)),
+    "Abs", "Add", "And", "BitAnd", "BitNot", "BitOr", "BitShiftLeft", "BitShiftRight", "BitXor", "Cast", "Eq",
+    "FloatDiv", "FloorDiv", "FloorMod", "Ge", "Gt", "Le", "Lt", "Max", "Min", "Mul", "Ne", "Neg", "Not", "Or", "Pow",
+    "Sub", "Xor",
     "BINARY_CLASSES", "UNARY_CLASSES", "BinaryExpr", "Call", "ConstBool", "ConstFloat", "ConstInt", "Expr",
     "GlobalVar", "IterArg", "MakeTuple", "MemRef", "Op", "Submit", "TupleGetItemExpr", "UnaryExpr", "Var",
     "WindowBuffer",
