@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pypto import ir
 from pypto.core.errors import internal_error
@@ -101,9 +102,11 @@ def _untuple(
             f"Inline function '{function.name}': tuple returned through an unsupported expression", value.span
         )
     source = sources[0]
+    assert isinstance(source.value, ir.MakeTuple)
+    elements = source.value.elements_
     others = [s for s in stmts if s is not source]
     is_read = any(node is value for stmt in others for node in walk(stmt))
-    return (stmts if is_read else others), source.value.elements_
+    return (stmts if is_read else others), elements
 
 
 def _defined_vars(stmt: ir.Stmt) -> Iterable[ir.Var]:
@@ -188,20 +191,21 @@ def _tag_dumps(stmt: ir.Stmt, tags: tuple[ir.Var, ...]) -> ir.Stmt:
             return _tag_dumps(child, tags)
         return map_expr(child, lambda expr: _tag_call(expr, tags)) if isinstance(child, ir.Expr) else child
 
-    result = stmt._map_children(visit, lambda type_: type_)
-    if isinstance(result, _DUMPING_SCOPES):
-        used = {node for node in walk(result.body) if isinstance(node, ir.Var)}
-        return _with_dumps(result, [tag for tag in tags if tag in used])
-    return result
+    result: ir.Stmt = stmt._map_children(visit, lambda type_: type_)
+    if not isinstance(result, _DUMPING_SCOPES):
+        return result
+    used = {node for node in walk(result.body) if isinstance(node, ir.Var)}
+    return result.replace(attrs=_with_dumps(result.attrs_, [tag for tag in tags if tag in used]))
 
 
 def _tag_call(expr: ir.Expr, tags: tuple[ir.Var, ...]) -> ir.Expr:
-    if isinstance(expr, ir.Call | ir.Submit) and isinstance(expr.op, ir.GlobalVar):
-        return _with_dumps(expr, [tag for tag in tags if any(tag is argument for argument in expr.args_)])
-    return expr
+    if not isinstance(expr, ir.Call | ir.Submit) or not isinstance(expr.op, ir.GlobalVar):
+        return expr
+    passed = [tag for tag in tags if any(tag is argument for argument in expr.args_)]
+    return expr.replace(attrs=_with_dumps(expr.attrs_, passed)) if passed else expr
 
 
-def _with_dumps(node: ir.IRNode, tags: list[ir.Var]) -> ir.IRNode:
-    existing = node.attrs_.get("dump_vars", ())
+def _with_dumps(attrs: dict[str, Any], tags: list[ir.Var]) -> dict[str, Any]:
+    existing = attrs.get("dump_vars", ())
     added = [tag for tag in tags if all(tag is not other for other in existing)]
-    return node.replace(attrs={**node.attrs_, "dump_vars": [*existing, *added]}) if added else node
+    return {**attrs, "dump_vars": [*existing, *added]} if added else attrs

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from typing import Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class IRProperty(enum.Enum):
@@ -64,7 +67,6 @@ class IRProperty(enum.Enum):
 
 
 E = TypeVar("E", bound=enum.Enum)
-S = TypeVar("S", bound="EnumSet[enum.Enum]")
 
 
 class EnumSet(Generic[E]):
@@ -79,7 +81,7 @@ class EnumSet(Generic[E]):
         self._members: set[E] = set()
 
     @classmethod
-    def of(cls: type[S], members: Iterable[enum.Enum]) -> S:
+    def of(cls, members: Iterable[E]) -> Self:
         """Build a set from its members."""
         result = cls()
         result._members.update(members)
@@ -101,11 +103,11 @@ class EnumSet(Generic[E]):
         """Say whether the set has no members."""
         return not self._members
 
-    def difference(self: S, other: S) -> S:
+    def difference(self, other: Self) -> Self:
         """Return the members that `other` lacks."""
         return type(self).of(self._members - other._members)
 
-    def union_with(self: S, other: S) -> S:
+    def union_with(self, other: Self) -> Self:
         """Return the members of either set."""
         return type(self).of(self._members | other._members)
 
@@ -115,7 +117,7 @@ class EnumSet(Generic[E]):
             return []
         return [member for member in type(next(iter(self._members))) if member in self._members]
 
-    def copy(self: S) -> S:
+    def copy(self) -> Self:
         """Return an independent set with the same members."""
         return type(self).of(self._members)
 
@@ -133,7 +135,7 @@ class EnumSet(Generic[E]):
         assert isinstance(other, EnumSet)
         return self._members == other._members
 
-    def __hash__(self) -> NoReturn:  # type: ignore[override]
+    def __hash__(self) -> NoReturn:
         raise TypeError(f"unhashable type: '{type(self).__name__}'")
 
 

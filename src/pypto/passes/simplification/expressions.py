@@ -52,8 +52,9 @@ class Rewriting:
     def _node(self, node: ir.Expr, done: dict[ir.Expr, ir.Expr]) -> ir.Expr:
         """Rebuild one node; arithmetic is simplified where it ends, not at each of its nodes."""
         if isinstance(node, _SCALAR):
-            return node._map_children(done.__getitem__, self.type)
-        result = node._map_children(lambda child: self._simplified(done[child]), self.type)
+            scalar: ir.Expr = node._map_children(done.__getitem__, self.type)
+            return scalar
+        result: ir.Expr = node._map_children(lambda child: self._simplified(done[child]), self.type)
         return _without_idle_view(result) if isinstance(result, ir.Call) else result
 
     def _simplified(self, expr: ir.Expr) -> ir.Expr:
@@ -78,7 +79,8 @@ class Rewriting:
         """Rewrite the extents, strides and offsets of a type."""
         if is_static_type(type_):
             return type_
-        return type_._map_children(self.expr, self.type)
+        rewritten: ir.Type = type_._map_children(self.expr, self.type)
+        return rewritten
 
     def attrs(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Rewrite references in attributes. A list of variables stays one: constants do not enter it."""

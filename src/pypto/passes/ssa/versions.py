@@ -112,7 +112,8 @@ class Versions:
         """Rename the variables in a type."""
         if is_static_type(type_):
             return type_
-        return type_._map_children(self.expr, self.type)
+        renamed: ir.Type = type_._map_children(self.expr, self.type)
+        return renamed
 
     def attrs(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Rename the references in attributes."""

@@ -56,7 +56,7 @@ def _type(type_: ir.Type, place: str, span: ir.Span, rule: str) -> Iterator[Diag
         for index, element in enumerate(type_.types_):
             yield from _type(element, f"{place} TupleType element[{index}]", span, rule)
         return
-    view = None
+    view: ir.TensorView | ir.TileView | None = None
     if isinstance(type_, ir.TensorType):
         view = type_.tensor_view
     elif isinstance(type_, ir.TileType):
