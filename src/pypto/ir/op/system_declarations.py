@@ -22,7 +22,8 @@ from pypto.ir.types import (
     scalar_type,
 )
 
-_SYNC = Opaque("cores of the CPU have no pipes to order")
+_SYNC = Opaque("lanes of one kernel do not signal each other on the CPU yet")
+_IN_ORDER = Query("in_order")  # orders what a core of the CPU does in order anyway
 _PIPES = Opaque("vector and cube lanes of one kernel do not exchange tiles on the CPU yet")
 
 
@@ -144,7 +145,7 @@ def _declare_synchronisation() -> None:
             "",
             _pipe_flag(f"system.{leaf}"),
             kwargs="set_pipe wait_pipe event_id",
-            meaning=_SYNC,
+            meaning=_IN_ORDER,
         )
     register(
         "system.sync_set",
@@ -160,10 +161,11 @@ def _declare_synchronisation() -> None:
         kwargs="core_type event_id pipe",
         meaning=_SYNC,
     )
-    register("system.set_ffts", "workspace: tensor", _set_ffts, writes_nothing=True, meaning=_SYNC)
+    register("system.set_ffts", "workspace: tensor", _set_ffts, writes_nothing=True, meaning=_IN_ORDER)
     for leaf in ("bar_v", "bar_m", "bar_all", "fence"):
-        register(f"system.{leaf}", "", _unknown, meaning=_SYNC)
-    register("system.cacheinvalid", "tensor?: any, shapes?: any, offsets?: any", _cacheinvalid, meaning=_SYNC)
+        register(f"system.{leaf}", "", _unknown, meaning=_IN_ORDER)
+    region = "tensor?: any, shapes?: any, offsets?: any"
+    register("system.cacheinvalid", region, _cacheinvalid, meaning=_IN_ORDER)
     soft = EffectWhen(ArgEffect.Read, (("mode", "soft"),), ArgEffect.ReadWrite)
     register(
         "system.syncall",
