@@ -35,6 +35,7 @@ class Emitter:
         self.plan = plan
         self.roots = roots
         self.names: dict[ir.Var, str] = {}
+        self.part_names: dict[tuple[ir.Var, int], str] = {}
         self.headers: set[str] = set()
         self.needs_scratch = False
         self.lines: list[str] = []
@@ -133,6 +134,17 @@ class Emitter:
         name = self.bind(var)
         self.line(f"auto {name} = {text};")
         return name
+
+    def declare_parts(self, var: ir.Var) -> list[str]:
+        """Declare the tiles of a tuple result, valid in full; elements are taken from them by name."""
+        assert isinstance(var.type, ir.TupleType)
+        base = self.bind(var)
+        names = []
+        for index in range(len(var.type.types_)):
+            name = self.part_names[(var, index)] = self.new_name(f"{base}_{index}")
+            self.line(f"auto {name} = {self.tile_text(self.plan.parts[(var, index)], None)};")
+            names.append(name)
+        return names
 
     def typed_valid(self, type: ir.Type) -> tuple[str, str] | None:
         """Valid rows and columns as the type says; None if in full."""

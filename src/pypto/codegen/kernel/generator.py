@@ -16,10 +16,7 @@ from pypto.ir.walk import vars_in
 
 _MAX_TENSORS = 32
 _MAX_SCALARS = 16
-_BASE_HEADERS = ("pypto_kernel.h",)
-_BASES = frozenset(
-    {"pypto_matmul.h", "pypto_reduce.h", "pypto_cast.h", "pypto_mask.h", "pypto_permute.h", "pypto_atomic.h"}
-)
+_BASE_HEADER = "pypto_kernel.h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +135,7 @@ def _emit_extents(emitter: Emitter, func: ir.Function, tensors: list[ir.Var]) ->
 
 def _assemble(func: ir.Function, emitter: Emitter) -> str:
     where = place(func.span)
-    headers = sorted(emitter.headers)
-    if not _BASES & emitter.headers:
-        headers = [*_BASE_HEADERS, *headers]
+    headers = [_BASE_HEADER, *sorted(emitter.headers)]
     size = str(emitter.plan.size)
     if emitter.needs_scratch:
         size = f"{size} + pypto::MATMUL_SCRATCH"

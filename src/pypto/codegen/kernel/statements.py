@@ -70,7 +70,7 @@ def _emit_assignment(emitter: Emitter, stmt: ir.AssignStmt) -> None:
     elif isinstance(value, ir.TupleGetItemExpr):
         if not isinstance(value.tuple, ir.Var):
             raise ValueError("an element can only be taken from a tuple that has a name")
-        emitter.bind(var, f"{emitter.name(value.tuple)}_{value.index}")
+        emitter.bind(var, emitter.part_names[(value.tuple, value.index)])
     elif isinstance(var.type, ir.ScalarType):
         emitter.define_scalar(var, emitter.scalar(value))
     elif isinstance(value, ir.Var):
@@ -102,9 +102,9 @@ def _open_carry(emitter: Emitter, var: ir.Var, initial: ir.Expr | None) -> Carry
         return Carry(var, name)
     if isinstance(type_, ir.TileType):
         return _open_tile_carry(emitter, var, initial)
+    if isinstance(type_, (ir.TensorType, ir.ArrayType)) and var in emitter.roots:
+        return None
     if isinstance(type_, ir.TensorType):
-        if var in emitter.roots:
-            return None
         text = "{}" if initial is None else f" = {emitter.name(initial)}"
         ctype = f"pypto::Tensor<{element_of(type_.dtype).stored}, {len(type_.shape_)}>"
         name = emitter.bind(var)

@@ -29,6 +29,7 @@ from pypto.codegen.kernel.events import (
     trailing_yield,
 )
 from pypto.codegen.kernel.layout import TileLayout, tile_layout
+from pypto.codegen.kernel.reads import read_expressions
 from pypto.codegen.kernel.views import ViewOf, view_of
 from pypto.ir.meaning import Cast, Elementwise, Move
 from pypto.ir.op_registry import OpDef, get_op_def
@@ -74,9 +75,17 @@ class TileValue:
 
 @dataclass(frozen=True, slots=True)
 class StoragePlan:
-    """Values and offsets of all tiles of a kernel. `size` is the bytes of workspace they need."""
+    """Values and offsets of all tiles of a kernel.
+
+    Attributes:
+        values: the tile of each variable; `parts` of each element of a variable that is a tuple.
+        offsets: byte offset of each slot, by its identity.
+        size: bytes of workspace that the tiles need.
+        swaps: offset of the buffer that each loop which permutes its carries needs, by the loop's identity.
+    """
 
     values: dict[ir.Var, TileValue]
+    parts: dict[tuple[ir.Var, int], TileValue]
     offsets: dict[int, int]
     size: int
     swaps: dict[int, int]
@@ -111,6 +120,7 @@ class _Planner:
     def plan(self) -> StoragePlan:
         for event in self.events:
             self._make_values(event)
+        self._drop_unread()
         for slot in self._roots():
             slot.last = max(
                 (reach(position, path, slot.home, self.spans) for position, path in slot.uses),
@@ -120,7 +130,23 @@ class _Planner:
             self._merge(event)
         offsets, size = _assign_offsets(self._roots())
         swaps = {key: offsets[id(slot.root())] for key, slot in self.swaps.items()}
-        return StoragePlan(self.values, offsets, size, swaps)
+        return StoragePlan(self.values, self.parts, offsets, size, swaps)
+
+    def _drop_unread(self) -> None:
+        """Created tiles that nobody reads get no place: they are scratch that the CPU does not need."""
+        unread: set[int] = set()
+        for event in self.events:
+            stmt = event.stmt
+            if not isinstance(stmt, ir.AssignStmt) or not isinstance(stmt.value, ir.Call):
+                continue
+            definition = get_op_def(stmt.value.op.name)
+            value = self.values.get(stmt.var)
+            if value is None or definition is None or definition.meaning != Move("create"):
+                continue
+            if not value.slot.uses:
+                del self.values[stmt.var]
+                unread.add(id(value.slot))
+        self.slots = [slot for slot in self.slots if id(slot) not in unread]
 
     # ---- values -------------------------------------------------------------------------------------------
 
@@ -153,11 +179,11 @@ class _Planner:
                 self._use(expr, event)
             return
         if isinstance(stmt, ir.EvalStmt):
-            self._use(stmt.expr, event)
+            self._use_read(stmt.expr, event)
             return
         if not isinstance(stmt, ir.AssignStmt):
             return
-        self._use(stmt.value, event)
+        self._use_read(stmt.value, event)
         value = stmt.value
         if isinstance(value, ir.Var):
             if value in self.values:
@@ -201,6 +227,10 @@ class _Planner:
         slot = Slot(layout.size, event.position, event.path)
         self.slots.append(slot)
         return TileValue(layout, slot, is_whole=True)
+
+    def _use_read(self, value: ir.Expr, event: Event) -> None:
+        for expr in read_expressions(value):
+            self._use(expr, event)
 
     def _use(self, expr: ir.Expr, event: Event) -> None:
         for var in vars_in(expr):
@@ -284,8 +314,8 @@ class _Planner:
     def _merge_all_yielded(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
         """Tried before and after the body is merged.
 
-        What is yielded rather takes the place of the carry than that of another operand, and may be able to only
-        after it has taken that of another.
+        What is yielded rather takes the place of the carry than that of another operand, and may be able to
+        only after it has taken that of another.
         """
         for carried, expr in zip(loop.iter_args_, trailing_yield(loop.body), strict=False):
             self._merge_yielded(loop, carried, expr)
@@ -374,18 +404,23 @@ def _uses_of_vars(events: list[Event]) -> dict[ir.Var, list[tuple[int, Path]]]:
     for event in events:
         stmt = event.stmt
         if event.kind is EventKind.STATEMENT:
-            note(exprs_of(stmt), event)
+            for expr in exprs_of(stmt):
+                note(read_expressions(expr), event)
         elif event.kind is EventKind.LOOP_BEGIN:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             note((carried.initValue for carried in stmt.iter_args_), event)
     return uses
 
 
+#: moves that change their first argument in place
+_UPDATES = ("assemble", "write", "array_update")
+
+
 def updated_argument(definition: OpDef) -> int | None:
     """The tile argument that an operator updates in place and returns."""
     if definition.reuses is not None:
         return definition.reuses
-    if isinstance(definition.meaning, Move) and definition.meaning.kind in ("assemble", "write"):
+    if isinstance(definition.meaning, Move) and definition.meaning.kind in _UPDATES:
         return 0
     return None
 

@@ -1,4 +1,4 @@
-"""Which tensor variables are one tensor: what an operator writes to is what it returns."""
+"""Which variables are one tensor or array: what an operator writes to is what it returns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pypto import ir
 from pypto.codegen.kernel.events import Event, EventKind, list_events, trailing_yield
 from pypto.codegen.kernel.storage import updated_argument
 from pypto.ir.op_registry import get_op_def
+
+#: types of values that live in one place, whatever they are called
+_SHARED = (ir.TensorType, ir.ArrayType)
 
 
 def tensor_roots(body: ir.Stmt) -> dict[ir.Var, ir.Var]:
@@ -32,7 +35,7 @@ def _trace(events: list[Event], own: set[ir.Var]) -> tuple[dict[ir.Var, ir.Var],
 
     def bind(var: ir.Var, expr: ir.Expr) -> None:
         root = root_of(expr)
-        if root is not None and isinstance(var.type, ir.TensorType) and var not in own:
+        if root is not None and isinstance(var.type, _SHARED) and var not in own:
             roots[var] = root
 
     for event in events:
@@ -49,7 +52,7 @@ def _trace(events: list[Event], own: set[ir.Var]) -> tuple[dict[ir.Var, ir.Var],
         elif event.kind is EventKind.LOOP_END:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             for carried, expr in zip(stmt.iter_args_, trailing_yield(stmt.body), strict=False):
-                if isinstance(carried.type, ir.TensorType) and root_of(carried) is not root_of(expr):
+                if isinstance(carried.type, _SHARED) and root_of(carried) is not root_of(expr):
                     changing.add(carried)
         elif event.kind is EventKind.IF_END:
             assert isinstance(stmt, ir.IfStmt)
@@ -65,7 +68,7 @@ def _trace(events: list[Event], own: set[ir.Var]) -> tuple[dict[ir.Var, ir.Var],
 def _written_tensor(value: ir.Expr) -> ir.Expr | None:
     if isinstance(value, ir.Var):
         return value
-    if isinstance(value, ir.Call) and isinstance(value.type, ir.TensorType):
+    if isinstance(value, ir.Call) and isinstance(value.type, _SHARED):
         definition = get_op_def(value.op.name)
         index = None if definition is None else updated_argument(definition)
         if index is not None:

@@ -10,6 +10,7 @@ from pypto.codegen.kernel.emitter import Emitter
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.codegen.kernel.operators.elementwise import emit_elementwise, emit_partial
 from pypto.codegen.kernel.operators.moves import MOVES
+from pypto.codegen.kernel.operators.permutations import PERMUTATIONS
 from pypto.codegen.kernel.operators.products import emit_cast, emit_contraction, emit_reduce
 from pypto.codegen.kernel.operators.queries import emit_query
 from pypto.core.span import Span
@@ -20,7 +21,7 @@ __all__ = ["emit_operator"]
 
 
 def _emit_move(context: OpContext, meaning: Move) -> None:
-    emit = MOVES.get(meaning.kind)
+    emit = MOVES.get(meaning.kind) or PERMUTATIONS.get(meaning.kind)
     if emit is None:
         raise ValueError("it is not supported on the CPU yet")
     emit(context)

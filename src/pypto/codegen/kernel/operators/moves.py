@@ -321,7 +321,9 @@ def emit_assemble(context: OpContext) -> None:
 
 
 def emit_create(context: OpContext) -> None:
-    """A tile of zeros: its contents are undefined, but the same every time."""
+    """A tile of zeros: its contents are undefined, but the same every time. Unread scratch has no tile."""
+    if context.result not in context.emitter.plan.values:
+        return
     out = context.declare_typed()
     if out is not None:
         context.emitter.line(f"pypto::clear_outside({out}, 0, 0);")

@@ -10,19 +10,24 @@ _LAUNCH = {
     "get_block_idx": "kernel.block_idx()",
     "get_block_num": "kernel.block_num()",
     "get_subblock_idx": "kernel.sub_block_id()",
+    "prefetch_wait": "true",
 }
+
+
+#: what a core of the CPU need not do: it executes in order, and its caches look after themselves
+_NOTHING = frozenset({"in_order", "prefetch_make_context", "prefetch_async_prefetch", "prefetch_session"})
 
 
 def emit_query(context: OpContext, meaning: Query) -> None:
     """`const int64_t i = kernel.block_idx();`"""
-    if context.result is None:
+    if meaning.kind in _NOTHING or (context.result is None and meaning.kind != "syncall"):
         return
     if meaning.kind == "dim":
         text = _dim(context)
     elif meaning.kind in _LAUNCH:
         text = _LAUNCH[meaning.kind]
     else:
-        raise ValueError(f"query '{meaning.kind}' has no answer inside a kernel")
+        raise ValueError("it is not supported inside a kernel on the CPU")
     context.emitter.define_scalar(context.result, text)
 
 
