@@ -4,7 +4,7 @@
 
 namespace pypto {
 
-Run* Engine::acquire_run(int32_t helpers, bool watched) {
+Run* Engine::acquire_run(const RunOptions& options) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (idle_runs_.empty()) {
         all_runs_.push_back(std::make_unique<Run>(*this));
@@ -12,14 +12,14 @@ Run* Engine::acquire_run(int32_t helpers, bool watched) {
     }
     Run* run = idle_runs_.back();
     idle_runs_.pop_back();
-    run->helpers.store(helpers, std::memory_order_relaxed);
+    run->prepare(options);
     active_.push_back(run);
-    if (watched) {
+    if (options.stall_seconds > 0) {
         watched_.push_back(run);
         if (!watchdog_.joinable()) watchdog_ = std::thread([this] { watchdog_main(); });
         watchdog_wake_.notify_one();
     }
-    while (workers_.size() < static_cast<size_t>(helpers) && !stopping_) {
+    while (workers_.size() + 1 < static_cast<size_t>(options.workers) && !stopping_) {
         try {
             workers_.emplace_back([this] { worker_main(); });
         } catch (const std::system_error&) {

@@ -21,6 +21,7 @@
 namespace pypto {
 
 class Run;
+struct RunOptions;
 
 class Engine {
 public:
@@ -39,8 +40,7 @@ public:
         return *made;
     }
 
-    // `watched`: the run wants to be told about a lack of progress.
-    Run* acquire_run(int32_t helpers, bool watched);
+    Run* acquire_run(const RunOptions& options);
     void release_run(Run* run);
 
     // Called after a task was made ready: wakes a worker when there is one asleep and none looking for work.

@@ -12,17 +12,21 @@ bool never() { return false; }
 
 }  // namespace
 
-std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensors, const uint64_t* scalars,
-                         int32_t scalar_count, const RunOptions& options) {
-    program_ = &program;
+void Run::prepare(const RunOptions& options) {
     options_ = options;
+    helpers.store(options.workers - 1, std::memory_order_relaxed);
     submitted_.store(0, std::memory_order_relaxed);
     completed_.store(0, std::memory_order_relaxed);
-    scope_depth_ = manual_depth_ = manual_scope_ = 0;
-    next_manual_scope_ = 1;
+    stalled_seconds_ = 0;
     error_.clear();
     fatal_.store(false, std::memory_order_release);
+}
 
+std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensors, const uint64_t* scalars,
+                         int32_t scalar_count) {
+    program_ = &program;
+    scope_depth_ = manual_depth_ = manual_scope_ = 0;
+    next_manual_scope_ = 1;
     Run* outer = current();
     current() = this;
     ChipTaskArgs args(tensors.data(), static_cast<int32_t>(tensors.size()), scalars, scalar_count);

@@ -51,9 +51,12 @@ public:
         return run;
     }
 
+    // Before the run is active, under the engine's lock.
+    void prepare(const RunOptions& options);
+
     // Runs the program. An empty text means success, else it is the first error.
     std::string execute(const Program& program, std::vector<ChipTensor>& tensors, const uint64_t* scalars,
-                        int32_t scalar_count, const RunOptions& options);
+                        int32_t scalar_count);
 
     // The task API, called by orchestration code.
     void submit(const MixedKernels* kernels, const CoreTaskArgs& args, TaskOutputTensors* outputs);
@@ -65,7 +68,7 @@ public:
     bool is_fatal() const { return fatal_.load(std::memory_order_acquire); }
     const RunOptions& options() const { return options_; }
 
-    // Called once a second while the run is active and asks for it.
+    // Called once a second while the run is active and asks for it, under the engine's lock.
     void watch();
 
     // For workers.

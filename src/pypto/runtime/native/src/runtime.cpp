@@ -94,8 +94,8 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     }
     if (tensor_count > 1) assign_spaces(tensors);
     Engine& engine = Engine::instance();
-    Run* run = engine.acquire_run(options->workers - 1, options->stall_seconds > 0);
-    std::string message = run->execute(*program, tensors, scalars, scalar_count, *options);
+    Run* run = engine.acquire_run(*options);
+    std::string message = run->execute(*program, tensors, scalars, scalar_count);
     engine.release_run(run);
     if (message.empty()) return 0;
     snprintf(error, error_bytes, "%s", message.c_str());
