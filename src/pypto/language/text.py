@@ -11,6 +11,7 @@ import linecache
 import os
 import re
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from pypto.language.parser.source import SourceMap, SourceText, forget_source, l
 from pypto.language.typing import DynVar
 
 _MODULE_NAME = "__pypto_parsed__"
+_one_at_a_time = threading.RLock()  # texts of one file name would disturb each other
 _COMPILER_CHECKED = re.compile(r"\b(?:break|continue|await|nonlocal|global|async)\b")
 _CHECKED_KEYWORDS: dict[str, type[Any]] = {"type": ir.FunctionType, "level": ir.Level, "role": ir.Role}
 
@@ -57,7 +59,7 @@ def parse(
         ParserError: the definition is not a valid DSL function or program.
         ValueError: the text defines none or several.
     """
-    with paused_gc():
+    with _one_at_a_time, paused_gc():
         return _parse(code, filename, source_map)
 
 

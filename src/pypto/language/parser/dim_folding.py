@@ -7,12 +7,16 @@ import ast
 
 from pypto import ir
 from pypto.language.parser.function_parser import FunctionParser
-from pypto.language.parser.slots import dotted_name
+from pypto.language.parser.slots import dotted_name, last_name
 
 
 def is_dim_call(node: ast.expr) -> bool:
     """Whether an expression is written `pl.tensor.dim(...)`."""
-    return isinstance(node, ast.Call) and dotted_name(node.func) == "pl.tensor.dim"
+    return (
+        isinstance(node, ast.Call)
+        and last_name(node.func) == "dim"
+        and dotted_name(node.func) == "pl.tensor.dim"
+    )
 
 
 def fold_dim(p: FunctionParser, node: ast.Call) -> ir.Var | None:

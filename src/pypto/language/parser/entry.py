@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
 
 from pypto import ir
+from pypto.compile_profiling import get_active_profiler
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser import calls, control_flow, expressions, scopes, statements, subscripts  # noqa: F401
 from pypto.language.parser.closure import Closure
@@ -40,7 +41,9 @@ def parse_python_class(cls: type, closure: Closure, line: int, filename: str, st
     lines = [member.__code__.co_firstlineno for member in functions]
     if functions:
         filename = functions[0].__code__.co_filename
-    with paused_gc(), source_lines_attached():
+    profiler = get_active_profiler()
+    stage = nullcontext() if profiler is None else profiler.stage("parse")
+    with stage, paused_gc(), source_lines_attached():
         source, node = find_class(filename, cls.__name__, lines or [line], closure.namespace)
         with source_lines_attached(source.lines):
             return define_program(source, node, vars(cls), closure, strict_ssa)

@@ -30,6 +30,7 @@ from pypto.language.typing import (
     AsyncSession,
     CommCtx,
     DistributedTensor,
+    DynVar,
     ExprHandle,
     PrefetchAsyncContext,
     Ptr,
@@ -294,9 +295,15 @@ def keyword_argument(p: FunctionParser, keyword: ast.keyword) -> Any:
 
 
 def _captured(p: FunctionParser, node: ast.expr) -> Any:
-    value = p.closure.evaluate(node, p.span(node))
-    if isinstance(value, ExprHandle) and hasattr(value, "bind"):
-        return wrap(p.resolve_dyn(value))  # type: ignore[arg-type]
+    return _with_symbols(p, p.closure.evaluate(node, p.span(node)))
+
+
+def _with_symbols(p: FunctionParser, value: Any) -> Any:
+    """A captured value in which symbolic dimensions are the variables of this parse."""
+    if isinstance(value, DynVar):
+        return wrap(p.resolve_dyn(value))
+    if isinstance(value, (list, tuple)):
+        return [_with_symbols(p, item) for item in value]
     return value
 
 
@@ -319,7 +326,7 @@ def _keyword_attribute(p: FunctionParser, node: ast.Attribute) -> Any:
 def _keyword_list(p: FunctionParser, node: ast.List | ast.Tuple) -> Any:
     if not any(isinstance(element, ast.Name) and element.id in p.names for element in node.elts):
         try:
-            return list(p.closure.evaluate(node, p.span(node)))
+            return list(_captured(p, node))
         except ParserTypeError:
             pass  # some element needs the DSL: parse them all
     return [wrap(p.expr(element)) for element in node.elts]

@@ -18,13 +18,27 @@ from pypto.language.parser.diagnostics import ParserSyntaxError
 SourceMap = Mapping[int, tuple[str, int, int]]
 
 _KEPT_FILES = 8
-_Definition = TypeVar("_Definition", bound=ast.AST)
+_Definition = TypeVar("_Definition", ast.FunctionDef, ast.ClassDef)
+_BLOCKS = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try,
+    ast.ExceptHandler,
+)  # fmt: skip
 
 
 class SourceText:
     """One file (or cell, or string) of source: its lines and its syntax tree."""
 
-    __slots__ = ("_ascii", "comment_lines", "filename", "is_text", "lines", "source_map", "text", "tree")
+    __slots__ = (
+        "_ascii",
+        "_definitions",
+        "comment_lines",
+        "filename",
+        "is_text",
+        "lines",
+        "source_map",
+        "text",
+        "tree",
+    )
 
     def __init__(
         self,
@@ -41,6 +55,7 @@ class SourceText:
         self.source_map = source_map
         self.is_text = is_text  # given to pl.parse, so possibly printed by the compiler
         self._ascii = text.isascii()
+        self._definitions: dict[str, list[Any]] | None = None
         self.comment_lines = [n for n, line in enumerate(self.lines, 1) if "#" in line] if "#" in text else []
 
     def span(self, node: Any) -> ir.Span:
@@ -77,10 +92,32 @@ class SourceText:
 
     def segment(self, node: Any) -> str:
         """The text of `node`."""
-        line = self.lines[node.lineno - 1]
-        if node.lineno == node.end_lineno and self._ascii:
-            return line[node.col_offset : node.end_col_offset]
-        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+        first, last = node.lineno - 1, node.end_lineno - 1
+        begin, end = node.col_offset, node.end_col_offset
+        if not self._ascii:
+            begin, end = self.column(first + 1, begin) - 1, self.column(last + 1, end) - 1
+        if first == last:
+            return self.lines[first][begin:end]
+        inner = self.lines[first + 1 : last]
+        return "\n".join([self.lines[first][begin:], *inner, self.lines[last][:end]])
+
+    def definitions(self, kind: type[_Definition], name: str) -> list[_Definition]:
+        """All function or class definitions of this name, wherever they stand."""
+        if self._definitions is None:
+            self._definitions = _index_definitions(self.tree)
+        return [node for node in self._definitions.get(name, ()) if isinstance(node, kind)]
+
+
+def _index_definitions(tree: ast.Module) -> dict[str, list[Any]]:
+    index: dict[str, list[Any]] = {}
+    pending: list[ast.AST] = [tree]
+    while pending:
+        for child in ast.iter_child_nodes(pending.pop()):
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                index.setdefault(child.name, []).append(child)
+            if isinstance(child, _BLOCKS):
+                pending.append(child)
+    return index
 
 
 _recent: OrderedDict[str, SourceText] = OrderedDict()
@@ -139,7 +176,7 @@ def find_function(
     """
     source = load_source(filename, namespace)
     if source is not None:
-        found = _nearest(source.tree, ast.FunctionDef, name, [line])
+        found = _nearest(source, ast.FunctionDef, name, [line])
         if found is not None:
             return source, found
     raise _no_source("function", name)
@@ -155,32 +192,24 @@ def find_class(
     """
     source = load_source(filename, namespace)
     if source is not None:
-        found = _nearest(source.tree, ast.ClassDef, name, list(lines))
+        found = _nearest(source, ast.ClassDef, name, list(lines))
         if found is not None:
             return source, found
     raise _no_source("class", name)
 
 
-def _nearest(tree: ast.Module, kind: type[_Definition], name: str, lines: list[int]) -> _Definition | None:
-    candidates: list[Any] = []
-    pending: list[ast.AST] = [tree]
-    while pending:
-        for child in ast.iter_child_nodes(pending.pop()):
-            if isinstance(child, kind) and child.name == name:  # type: ignore[attr-defined]
-                candidates.append(child)
-            if isinstance(child, ast.stmt) and not isinstance(child, (ast.Expr, ast.Assign, ast.AnnAssign)):
-                pending.append(child)
-    if not candidates:
-        return None
-    return min(candidates, key=lambda node: _distance(node, lines))
+def _nearest(source: SourceText, kind: type[_Definition], name: str, lines: list[int]) -> _Definition | None:
+    candidates = source.definitions(kind, name)
+    return min(candidates, key=lambda node: _distance(node, lines)) if candidates else None
 
 
-def _distance(node: Any, lines: list[int]) -> int:
+def _distance(node: ast.FunctionDef | ast.ClassDef, lines: list[int]) -> int:
     """How far the nearest of `lines` is from the definition; 0 inside it."""
     first = first_line(node)
     if not lines:
         return 0
-    return min(max(first - line, line - node.end_lineno, 0) for line in lines)
+    last = node.end_lineno or node.lineno
+    return min(max(first - line, line - last, 0) for line in lines)
 
 
 def first_line(node: ast.FunctionDef | ast.ClassDef) -> int:

@@ -22,16 +22,19 @@ from pypto.language.parser.function_calls import (
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.launch import bool_literal, parse_core_num
 from pypto.language.parser.predicates import parse_predicate
-from pypto.language.parser.slots import dotted_name
+from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.task_ids import parse_deps
 
 _SUBMITS = ("pl.submit", "pl.spmd_submit")
+_LEAVES = ("submit", "spmd_submit")
 _LAUNCH_FIELDS = ("deps", "core_num", "sync_start", "allow_early_resolve", "predicate")
 
 
 def is_submit(node: ast.expr | None) -> bool:
     """Whether an expression is a submit call."""
-    return isinstance(node, ast.Call) and dotted_name(node.func) in _SUBMITS
+    return (
+        isinstance(node, ast.Call) and last_name(node.func) in _LEAVES and dotted_name(node.func) in _SUBMITS
+    )
 
 
 def reject_bare_submit(p: FunctionParser, node: ast.Call) -> NoReturn:

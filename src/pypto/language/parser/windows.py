@@ -9,14 +9,18 @@ from pypto import ir
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.op_calls import OpFunction, find_op, parse_op_call
-from pypto.language.parser.slots import dotted_name
+from pypto.language.parser.slots import dotted_name, last_name
 
 _SPELLINGS = ("pld.alloc_window_buffer", "pld.tensor.alloc_window_buffer")
 
 
 def is_window_buffer_call(node: ast.expr | None) -> bool:
     """Whether an expression allocates a window buffer."""
-    return isinstance(node, ast.Call) and dotted_name(node.func) in _SPELLINGS
+    return (
+        isinstance(node, ast.Call)
+        and last_name(node.func) == "alloc_window_buffer"
+        and dotted_name(node.func) in _SPELLINGS
+    )
 
 
 def reject_misplaced_window_buffer(p: FunctionParser, node: ast.Call) -> NoReturn:
