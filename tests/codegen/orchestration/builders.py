@@ -168,13 +168,37 @@ def body_of(result: OrchestrationResult) -> str:
     return "\n".join(line.removeprefix("    ") for line in lines)
 
 
-def compile_text(code: str, directory: Path) -> None:
-    """Compile with warnings as errors, unused variables aside."""
+PENDING: list[tuple[str, str]] = []
+"""Texts that wait to be compiled, each with the name of its test."""
+
+
+def compile_text(code: str, place: Path) -> None:
+    """Have `code` compiled with warnings as errors when the tests of this module are done; `place` names the
+    test.
+    """
+    PENDING.append((place.name, code))
+
+
+def compile_pending(directory: Path) -> None:
+    """Compile all waiting texts at once, unused variables aside. An error names the test and the line of its
+    text.
+    """
+    pieces = [
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "#include <stdio.h>",
+        '#include "pto_orchestration_api.h"',
+    ]
+    for number, (name, code) in enumerate(PENDING):
+        own = code.replace("aicpu_orchestration_entry", f"entry_{number}")
+        own = own.replace("aicpu_orchestration_config", f"config_{number}")
+        pieces += [f"namespace test_{number} {{", f'#line 1 "{name}"', own, "}"]
+    PENDING.clear()
+    source = directory / "orchestrations.cpp"
+    source.write_text("\n".join(pieces) + "\n")
     compiler = shutil.which("g++") or shutil.which("clang++")
     assert compiler is not None
-    source = directory / "orch.cpp"
-    source.write_text(code)
     flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused"]
     command = [compiler, *flags, *(f"-I{path}" for path in INCLUDE), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stderr}\n{code}"
+    assert done.returncode == 0, done.stderr

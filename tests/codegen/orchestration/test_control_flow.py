@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import pypto
 from pypto import DataType, InternalError, ir
 from tests.codegen.orchestration.builders import (
     FP32,
@@ -335,7 +336,7 @@ def test_jumps_inline_text_and_unlowered_scopes_are_reported():
             generate([], auto(jump))
     with pytest.raises(ValueError, match="inline source text"):
         generate([], auto(ir.InlineStmt("x = 1", ir.InlineLanguage.Python, SPAN)))
-    with pytest.raises(InternalError, match="InCoreScopeStmt"):
+    with pytest.raises(pypto.Error, match="SplitIncoreOrch does not hold"):
         generate([], auto(ir.InCoreScopeStmt(body=seq(), span=SPAN)))
 
 

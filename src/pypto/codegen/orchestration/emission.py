@@ -249,7 +249,7 @@ class Emission:
         self.bindings[id(var)] = binding
         return binding
 
-    def declare(self, var: Var, cpp_type: str, value: str, **facts: bool) -> Binding:
+    def declare(self, var: Var, cpp_type: str, value: str, *, non_negative: bool = False) -> Binding:
         """Declare a variable that starts with `value`, further out when a use after its block demands it."""
         name = self.names.of_variable(var)
         depth = self.escapes.depths.get(id(var))
@@ -264,7 +264,7 @@ class Emission:
             inner.before.append(f"{INDENT * depth}{cpp_type} {name}{{}};")
             self.line(f"{name} = {value};")
             block = inner.parent
-        binding = Binding(name, block, hoistable=var, **facts)
+        binding = Binding(name, block, hoistable=var, non_negative=non_negative)
         self.bind(var, binding)
         return binding
 
