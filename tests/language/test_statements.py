@@ -550,3 +550,29 @@ def test_static_assert():
         statements(S, "pl.static_assert(True, s)\nreturn s")
     with pytest.raises(ParserSyntaxError, match="requires at least 1 argument"):
         statements(S, "pl.static_print()\nreturn s")
+
+
+def test_window_of_a_floored_tile_is_compared_in_full():
+    params = "t: pl.Tile[[16, 128], pl.FP32], u: pl.Tile[[1, 64], pl.FP32]"
+    with pytest.raises(ParserTypeError, match="window expects 128 elements, source has 64"):
+        statements(params, "t[3] = u\nreturn t")
+    write = statements(params, "t[3, 0:64] = u\nreturn t")[0]
+    assert write.value.op.name == "tile.assemble"
+
+
+def test_yields_need_carried_values():
+    with pytest.raises(
+        ParserSyntaxError, match="While loop has 0 iteration arguments but 1 return variables"
+    ):
+        statements(S, "while s < 3:\n    r = pl.yield_(s)\nreturn s")
+
+
+def test_annotation_of_a_yield_target_gives_the_type_of_the_result():
+    body = "if s > 4:\n    r: pl.Scalar[pl.INT32] = pl.yield_(s)\nelse:\n    r: pl.Scalar[pl.INT32] = pl.yield_(s)\nreturn r"
+    assert statements(S, body)[0].return_vars[0].type == ir.ScalarType(ir.DataType.INT32)
+
+
+def test_loop_bounds_are_integer_scalars():
+    for bound in ("x", "1.5"):
+        with pytest.raises(ParserTypeError, match="must be integer scalars"):
+            statements(X, f"for i in pl.range({bound}):\n    pass\nreturn x")

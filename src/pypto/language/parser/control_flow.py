@@ -129,12 +129,21 @@ def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.E
         raise ParserSyntaxError(
             f"pl.{kind}() takes at most 3 positional arguments, got {count}", span=p.span(call)
         )
-    values = [p.expr(argument) for argument in call.args]
+    values = [_bound(p, argument, kind) for argument in call.args]
     span = p.span(call)
     zero, one = ir.ConstInt(0, ir.DataType.INDEX, span), ir.ConstInt(1, ir.DataType.INDEX, span)
     if count == 1:
         return zero, values[0], one
     return values[0], values[1], values[2] if count == 3 else one
+
+
+def _bound(p: FunctionParser, node: ast.expr, kind: str) -> ir.Expr:
+    value = p.expr(node)
+    if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
+        raise ParserTypeError(
+            f"The bounds of pl.{kind}() must be integer scalars, got {value.type}", span=p.span(node)
+        )
+    return value
 
 
 def _loop_dtype(bounds: tuple[ir.Expr, ir.Expr, ir.Expr], written: int) -> ir.DataType:
@@ -248,7 +257,7 @@ def _loop_body(
 
 
 def _loop_results(
-    p: FunctionParser, node: ast.For, frame: Frame, carried: Sequence[ir.IterArg], what: str
+    p: FunctionParser, node: ast.For | ast.While, frame: Frame, carried: Sequence[ir.IterArg], what: str
 ) -> list[ir.Var]:
     """The variables that hold the carried values after the loop, bound to the names of the yield targets."""
     yields = frame.yields
@@ -299,6 +308,7 @@ def parse_while(p: FunctionParser, node: ast.While) -> None:
     finally:
         p.frames.pop()
         p.names.pop_leaking()
+    _loop_results(p, node, frame, [], "While")
     span = p.source.head_span(node)
     _emit_compound(p, ir.WhileStmt(condition, [], to_body(statements, span), [], span), comments)
 

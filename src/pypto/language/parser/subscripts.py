@@ -279,40 +279,38 @@ def _assembled(
             span=p.span(node.value),
         )
     offsets, sizes, dropped = _tensor_window(axes, kind.shape_, span)
-    kept = [size for position, size in enumerate(sizes) if position not in dropped]
-    source = _fitted_source(p, source, kept, dropped, len(kind.shape_), node)
+    source = _fitted_source(p, source, sizes, dropped, node)
     builder = tensor.assemble if is_tensor else tile.assemble
     return _call(builder, span, destination, source, offsets)
 
 
 def _fitted_source(
-    p: FunctionParser, source: ir.Expr, kept: list[ir.Expr], dropped: list[int], rank: int, node: ast.Assign
+    p: FunctionParser, source: ir.Expr, sizes: list[ir.Expr], dropped: list[int], node: ast.Assign
 ) -> ir.Expr:
     """The source in the rank of the target, after checking it against the window."""
     kind = source.type
     assert isinstance(kind, (ir.TensorType, ir.TileType))
     span = p.span(node.value)
-    ours = len(kind.shape_)
-    floored = isinstance(kind, ir.TileType) and ours == max(len(kept), 2)
-    if ours != len(kept) and not floored:
-        raise ParserTypeError(
-            f"The source must be {len(kept)}D to match the rank-reduced window, got {ours}D", span=span
-        )
-    valid = _valid_shape(kind)
-    compared = range(len(kept)) if ours == len(kept) else range(0)
-    for axis in compared:
-        window, extent, narrowed = (
-            _constant(kept[axis]),
-            _constant(kind.shape_[axis]),
-            _constant(valid[axis]),
-        )
-        if window is not None and extent is not None and window not in (extent, narrowed):
+    kept = [size for position, size in enumerate(sizes) if position not in dropped]
+    rank = len(kind.shape_)
+    window = kept
+    if rank != len(kept):
+        is_floored = isinstance(kind, ir.TileType) and rank == max(len(kept), 2)
+        if not is_floored:
             raise ParserTypeError(
-                f"shape mismatch on source axis {axis}: window expects {window} elements, "
+                f"The source must be {len(kept)}D to match the rank-reduced window, got {rank}D", span=span
+            )
+        window = sizes if rank == len(sizes) else []
+    valid = _valid_shape(kind)
+    for axis, size in enumerate(window):
+        expected, extent = _constant(size), _constant(kind.shape_[axis])
+        if expected is not None and extent is not None and expected not in (extent, _constant(valid[axis])):
+            raise ParserTypeError(
+                f"shape mismatch on source axis {axis}: window expects {expected} elements, "
                 f"source has {extent}",
                 span=span,
             )
-    return source if ours >= rank else _lifted(source, kind, valid, dropped, rank, span)
+    return source if rank >= len(sizes) else _lifted(source, kind, valid, dropped, len(sizes), span)
 
 
 def _valid_shape(kind: ir.TensorType | ir.TileType) -> tuple[ir.Expr, ...]:

@@ -35,10 +35,9 @@ def parse_yield_assignment(
         declared = local_type(p, annotation)
         if isinstance(declared, ir.TupleType) and len(names) > 1:
             types = declared.types
-        elif not isinstance(types[0], ir.UnknownType):
-            check_annotation(names[0], declared, values[0], p.span(annotation))
-            types = [_annotated(declared, values[0].type)]
         else:
+            if not isinstance(types[0], ir.UnknownType):
+                check_annotation(names[0], declared, values[0], p.span(annotation))
             types = [declared]
     if frame is not None and frame.yields is not None:
         for name, value_type in zip(names, types, strict=False):
@@ -46,17 +45,6 @@ def parse_yield_assignment(
         for name in names[len(types) :]:
             frame.yields.record(name, ir.UnknownType.get())
     p.emit_commented(ir.YieldStmt(values, p.span(node)), node)
-
-
-def _annotated(declared: ir.Type, value_type: ir.Type) -> ir.Type:
-    """The type of a result variable; an annotated integer type wins over INDEX."""
-    if isinstance(value_type, ir.ScalarType):
-        return declared if value_type.dtype == ir.DataType.INDEX else value_type
-    if isinstance(declared, ir.TileType) or (
-        isinstance(declared, ir.TensorType) and declared.tensor_view is not None
-    ):
-        return declared
-    return value_type
 
 
 def parse_yield_statement(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
