@@ -261,7 +261,7 @@ class KernelLowering:
     def _if(self, stmt: ir.IfStmt) -> None:
         outer_yields = self._yields_tile
         self._yields_tile = tuple(var in self._storage.values for var in stmt.return_vars_)
-        written, barrier, tiles = set(self._written), self._after_barrier, self._tiles
+        written, barrier, tiles = set(self._written), self._after_barrier, dict(self._tiles)
         then_block = self._block_of(stmt.then_body)
         then_written, then_barrier, then_tiles = self._written, self._after_barrier, self._tiles
         self._written, self._after_barrier, self._tiles = written, barrier, tiles
