@@ -89,7 +89,7 @@ class P:
     def v(self, x: pl.Tensor[[16, 16], pl.FP32]):
         pf = pl.import_peer_buffer(name="c2v", peer_func="c")
         other = pl.import_peer_buffer(name="c2v", peer_func="nobody")
-        pl.aiv_initialize_pipe(c2v_consumer_buf=pf.base, 
+        pl.aiv_initialize_pipe(c2v_consumer_buf=pf.base,
             v2c_consumer_buf=other.base, dir_mask=1, slot_size=512)
     @pl.function(type=pl.FunctionType.AIC)
     def c(self, x: pl.Tensor[[16, 16], pl.FP32]):

@@ -595,3 +595,25 @@ def test_later_allocation_adopts_the_pointer_of_the_signature():
         "    return x\n"
     )
     assert function.body.stmts[0].var is function.params[0].type.memref.base_
+
+
+def test_mixed_chains_fold_their_captured_part_only():
+    value = value_of("x: pl.Scalar[pl.INDEX]", "N * 2 + 1 + x + N * 3", "N = 64")
+    assert isinstance(value, ir.Add) and isinstance(value.left, ir.Add)
+    assert (value.left.left.value, value.right.value) == (129, 192)
+
+
+def test_very_long_chains_are_linear_and_calls_nest_deeply():
+    value_of("x: pl.Scalar[pl.INDEX]", "x" + " + 1" * 2500)
+    value_of("x: pl.Tensor[[4], pl.FP32]", "pl.exp(" * 150 + "x" + ")" * 150)
+
+
+def test_captured_lists_in_keywords_share_the_symbols_of_the_signature():
+    M, other = pl.dynamic("M"), pl.dynamic("M")
+
+    @pl.function
+    def f(x: pl.Tensor[[M, 4], pl.FP32]):
+        y = pl.full(shape=[other, 4], dtype=pl.FP32, value=0.0)
+        return y
+
+    assert f.body.stmts[0].var.type.shape[0] is f.params[0].type.shape[0]

@@ -159,23 +159,25 @@ def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
 
 
 def _compile_module_level(tree: ast.Module, code: str, filename: str) -> types.CodeType:
-    """Compile the text. Bodies of methods are left out: they are parsed and never run.
+    """Compile the text. Bodies of DSL functions are left out: they are parsed and never run.
 
     A few mistakes in bodies only show when Python compiles them (a `break` outside a loop); a text that
     mentions such words is compiled as a whole."""
-    methods: list[ast.FunctionDef] = []
+    functions: list[ast.FunctionDef] = []
     if not _COMPILER_CHECKED.search(code):
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-        members = [member for node in classes for member in node.body if isinstance(member, ast.FunctionDef)]
-        methods = [member for member in members if _is_parsed(member)]
-    bodies = [method.body for method in methods]
-    for method in methods:
-        method.body = [ast.copy_location(ast.Pass(), method.body[0])]
+        members = [*tree.body, *(member for node in classes for member in node.body)]
+        functions = [
+            member for member in members if isinstance(member, ast.FunctionDef) and _is_parsed(member)
+        ]
+    bodies = [function.body for function in functions]
+    for function in functions:
+        function.body = [ast.copy_location(ast.Pass(), function.body[0])]
     try:
         return compile(tree, filename, "exec", dont_inherit=True)
     finally:
-        for method, body in zip(methods, bodies, strict=True):
-            method.body = body
+        for function, body in zip(functions, bodies, strict=True):
+            function.body = body
 
 
 def _execute(source: SourceText, compiled: types.CodeType) -> _Namespace:

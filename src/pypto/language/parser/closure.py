@@ -101,7 +101,7 @@ class Closure:
 
         `NOT_FOUND` also when some name belongs to the DSL, or Python itself cannot compute the value.
         """
-        if not _is_foldable(node, is_dsl_name):
+        if not is_foldable(node, is_dsl_name):
             return NOT_FOUND
         try:
             return self._fold(node)
@@ -132,7 +132,8 @@ class Closure:
         return value
 
 
-def _is_foldable(node: ast.expr, is_dsl_name: Callable[[str], bool]) -> bool:
+def is_foldable(node: ast.expr, is_dsl_name: Callable[[str], bool]) -> bool:
+    """Whether a tree consists of arithmetic over constants and captured names alone."""
     while True:
         if isinstance(node, ast.Constant):
             return True
@@ -143,7 +144,7 @@ def _is_foldable(node: ast.expr, is_dsl_name: Callable[[str], bool]) -> bool:
                 return False
             node = node.operand
         elif isinstance(node, ast.BinOp):
-            if not _is_foldable(node.right, is_dsl_name):
+            if not is_foldable(node.right, is_dsl_name):
                 return False
             node = node.left
         else:

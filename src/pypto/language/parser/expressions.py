@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pypto import ir
-from pypto.language.parser.closure import NOT_FOUND, value_to_ir
+from pypto.language.parser.closure import NOT_FOUND, is_foldable, value_to_ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import FunctionParser, expression
 from pypto.language.parser.slots import last_name
@@ -79,24 +79,36 @@ def int_constant(p: FunctionParser, value: int, node: ast.AST) -> ir.Expr:
 
 @expression(ast.BinOp)
 def parse_binary(p: FunctionParser, node: ast.BinOp) -> ir.Expr:
-    """Arithmetic, folded when no variable of the body takes part. Long chains lean left and are walked in a
-    loop."""
-    folded = _fold(p, node)
-    if folded is not None:
-        return folded
-    chain: list[ast.BinOp] = []
-    left: ast.expr = node
-    while isinstance(left, ast.BinOp):
-        chain.append(left)
-        left = left.left
-        if isinstance(left, ast.BinOp) and (folded := _fold(p, left)) is not None:
-            break
-    else:
-        folded = None
-    result = folded if folded is not None else p.expr(left)
-    for link in reversed(chain):
+    """Arithmetic, folded as far as no variable of the body takes part.
+
+    Long chains lean left; they are walked in a loop, from the leftmost operand outward.
+    """
+    links: list[ast.BinOp] = []
+    leaf: ast.expr = node
+    while isinstance(leaf, ast.BinOp):
+        links.append(leaf)
+        leaf = leaf.left
+    links.reverse()
+    done = _foldable_links(p, leaf, links)
+    result: ir.Expr | None = None
+    while done and result is None:  # usually one round: the whole foldable part has a value
+        result = _fold(p, links[done - 1])
+        done -= result is None
+    if result is None:
+        result = p.expr(leaf)
+    for link in links[done:]:
         result = _apply_binary(p, link, result)
     return result
+
+
+def _foldable_links(p: FunctionParser, leaf: ast.expr, links: list[ast.BinOp]) -> int:
+    """How many links of a chain, from the inside, are made of constants and captured names alone."""
+    if not is_foldable(leaf, p.names.__contains__):
+        return 0
+    for count, link in enumerate(links):
+        if not is_foldable(link.right, p.names.__contains__):
+            return count
+    return len(links)
 
 
 def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:

@@ -22,7 +22,7 @@ from pypto.language.parser.diagnostics import (
     UnsupportedFeatureError,
     concise_error_message,
 )
-from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.function_parser import EXPRESSIONS, FunctionParser
 from pypto.language.parser.slots import DTYPES, resolve_dtype
 from pypto.language.typing import (
     Array,
@@ -229,6 +229,8 @@ def positional_argument(p: FunctionParser, node: ast.expr) -> Any:
         value = _attribute_value(p, node.operand)
         if _is_number(value):
             return -value
+    elif isinstance(node, ast.Call):
+        return wrap(EXPRESSIONS[ast.Call](p, node))
     return wrap(p.expr(node))
 
 
@@ -337,7 +339,9 @@ def _keyword_list(p: FunctionParser, node: ast.List | ast.Tuple) -> Any:
 
 def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
     """Call an operator's DSL function on parsed arguments; the result carries the span of the call."""
-    args = [positional_argument(p, arg) for arg in node.args]
+    args = []  # filled in a loop: a comprehension would be one more frame per level of nested calls
+    for argument in node.args:
+        args.append(positional_argument(p, argument))
     kwargs: dict[str, Any] = {}
     attrs: dict[str, Any] = {}
     for keyword in node.keywords:
