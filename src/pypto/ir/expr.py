@@ -317,7 +317,7 @@ class ConstInt(_Constant):
     value: int
 
     def __init__(self, value: int, dtype: DataType, span: Span) -> None:
-        if not isinstance(value, int) or value not in _INT64:
+        if not isinstance(value, int) or int(value) not in _INT64:
             raise TypeError(f"ConstInt.value must be an int in the signed 64-bit range, got {value!r}")
         expect(dtype, DataType, "ConstInt.dtype")
         expect(span, Span, "ConstInt.span")
