@@ -65,7 +65,7 @@ from pypto.language.typing import (
 
 Mem = MemorySpace
 Ptr = PtrType
-TaskId = Scalar[DataType.TASK_ID]
+TaskId = Scalar(DataType.TASK_ID)
 
 FP4 = DataType.FP4
 FP8E4M3FN = DataType.FP8E4M3FN

@@ -92,8 +92,11 @@ def _assign_name(
     annotation: ast.expr | None,
 ) -> None:
     value = _value_of(p, name, value_node)
-    is_folded_dim = isinstance(value, ir.Var) and is_dim_call(value_node)
-    if is_folded_dim and _bind_folded_dim(p, node, name, value, annotation):
+    if (
+        isinstance(value, ir.Var)
+        and is_dim_call(value_node)
+        and _bind_folded_dim(p, node, name, value, annotation)
+    ):
         return
     variable_type = value.type
     span = p.span(node)

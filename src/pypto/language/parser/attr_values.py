@@ -22,6 +22,7 @@ _ATTRIBUTE_ENUMS: dict[str, type[Any]] = {
     "PadValue": ir.PadValue,
     "SplitMode": ir.SplitMode,
 }
+_STORED_KINDS: tuple[type[Any], ...] = (ir.DataType, *_ATTRIBUTE_ENUMS.values(), ir.ArgDirection)
 _NOT_WRITABLE_ON_OPS = ("manual_dep_edges", "dummy_task")
 
 
@@ -114,5 +115,4 @@ def enum_attribute(p: FunctionParser, node: ast.Attribute) -> Any:
     if marker is not None:
         return marker
     value = p.closure.lookup_attribute(node)
-    known = (ir.DataType, *_ATTRIBUTE_ENUMS.values(), ir.ArgDirection)
-    return value if isinstance(value, known) else NOT_FOUND
+    return value if isinstance(value, _STORED_KINDS) else NOT_FOUND

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import (
@@ -103,8 +104,9 @@ def _numeric_literal(node: ast.expr) -> int | float | None:
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         sign, node = -1, node.operand
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return sign * node.value  # type: ignore[operator]
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return sign * value
     return None
 
 
@@ -145,7 +147,7 @@ def _parse_alloc(p: FunctionParser, node: ast.Call) -> ir.Expr:
     else:
         args = [p.expr(argument) for argument in node.args]
     kwargs = {keyword.arg: p.closure.evaluate(keyword.value, span) for keyword in node.keywords}
-    return ir.create_op_call(f"{category}.alloc", args, kwargs, span)
+    return create_op_call(f"{category}.alloc", args, kwargs, span)
 
 
 def _parse_world_size(p: FunctionParser, node: ast.Call) -> ir.Expr:

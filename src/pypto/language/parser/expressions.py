@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.parser.closure import NOT_FOUND, is_foldable, value_to_ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import FunctionParser, expression
@@ -59,7 +60,7 @@ def parse_constant(p: FunctionParser, node: ast.Constant) -> ir.Expr:
     if isinstance(value, float):
         return ir.ConstFloat(value, ir.DataType.FP32, p.span(node))
     if value is None:
-        return ir.create_op_call("system.task_invalid", [], p.span(node))
+        return create_op_call("system.task_invalid", [], p.span(node))
     raise ParserTypeError(
         f"Unsupported constant type: {type(value).__name__}",
         span=p.span(node),

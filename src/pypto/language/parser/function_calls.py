@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from pypto import ir
+from pypto.ir.return_types import deduce_call_return_type
 from pypto.ir.walk import walk_stmts
 from pypto.language.parser.attr_values import attr_items, attr_value, direction_marker
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UndefinedVariableError
@@ -217,7 +218,7 @@ def result_types_of(
         types = _types_of_first_return(callee)
         if types is None:
             return None
-    return ir.deduce_call_return_type(callee.params_[: len(args)], args, types)
+    return deduce_call_return_type(callee.params_[: len(args)], args, types)
 
 
 def _types_of_first_return(callee: ir.Function) -> list[ir.Type] | None:

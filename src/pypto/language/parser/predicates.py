@@ -7,6 +7,7 @@ import ast
 from pypto import ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.slots import last_name
 from pypto.language.parser.task_ids import is_task_id_array
 
 _OPERAND_DTYPES = (ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64)
@@ -49,10 +50,11 @@ def _read_side(p: FunctionParser, node: ast.Compare) -> ast.Subscript:
 
 def _without_cast(node: ast.expr) -> ast.expr:
     """A read or constant without casts and `pl.const` around it."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-        if node.func.attr in ("cast", "const"):
+    while isinstance(node, ast.Call) and node.args:
+        name = last_name(node.func)
+        if name in ("cast", "const"):
             node = node.args[0]
-        elif node.func.attr == "read" and len(node.args) == 2:
+        elif name == "read" and len(node.args) == 2:
             index = node.args[1]
             if isinstance(index, ast.List):
                 index = ast.copy_location(ast.Tuple(index.elts, ast.Load()), index)

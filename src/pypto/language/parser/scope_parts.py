@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import FunctionParser
 
@@ -34,7 +35,7 @@ def bind_task_id(p: FunctionParser, name: str | None, call: ast.Call) -> ir.Var 
         return None
     span = p.span(call)
     task_id = ir.Var(name, ir.ScalarType(ir.DataType.TASK_ID), span)
-    p.emit(ir.AssignStmt(task_id, ir.create_op_call("system.task_invalid", [], span), span))
+    p.emit(ir.AssignStmt(task_id, create_op_call("system.task_invalid", [], span), span))
     p.bind_new(name, task_id, allow_redefinition=True)
     p.task_id_versions[task_id] = 1
     return task_id

@@ -97,7 +97,8 @@ class SourceText:
         if not self._ascii:
             begin, end = self.column(first + 1, begin) - 1, self.column(last + 1, end) - 1
         if first == last:
-            return self.lines[first][begin:end]
+            line: str = self.lines[first][begin:end]
+            return line
         inner = self.lines[first + 1 : last]
         return "\n".join([self.lines[first][begin:], *inner, self.lines[last][:end]])
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import Frame, FunctionParser, to_body
 from pypto.language.parser.slots import enum_literal, last_name
@@ -26,7 +27,7 @@ def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> No
     outer = p.statements
     p.statements = []
     try:
-        lane = ir.create_op_call("tile.get_subblock_idx", [], p.span(call))
+        lane = create_op_call("tile.get_subblock_idx", [], p.span(call))
         variable = ir.Var(name, lane.type, p.span(node.target))
         p.bind_new(name, variable)
         p.emit(ir.AssignStmt(variable, lane, p.span(node.target)))
@@ -114,7 +115,7 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
             )
         assert region.split_mode is not None
         category = "tensor" if isinstance(operand.type, ir.TensorType) else "tile"
-        return ir.create_op_call(f"{category}.{name}", [operand], {"split": region.split_mode.value}, span)
+        return create_op_call(f"{category}.{name}", [operand], {"split": region.split_mode.value}, span)
     return _explicit_transfer(p, name, operand, keywords, span)
 
 
@@ -131,7 +132,7 @@ def _explicit_transfer(
         if name != "aiv_shard":
             raise ParserSyntaxError(f"pl.{name}() does not take a lane_stride= argument", span=span)
         kwargs["lane_stride"] = _int_keyword(p, name, "lane_stride", keywords["lane_stride"])
-    return ir.create_op_call(f"tile.{name}", [operand], kwargs, span)
+    return create_op_call(f"tile.{name}", [operand], kwargs, span)
 
 
 def _int_keyword(p: FunctionParser, owner: str, name: str, node: ast.expr) -> int:

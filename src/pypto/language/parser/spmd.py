@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.comments import header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError
@@ -240,7 +241,7 @@ def _body(
     p.statements = []
     try:
         if block_index is not None and call is not None:
-            index = ir.create_op_call("tile.get_block_idx", [], p.span(call))
+            index = create_op_call("tile.get_block_idx", [], p.span(call))
             variable = ir.Var(block_index.id, index.type, p.span(block_index))
             p.bind_new(block_index.id, variable, allow_redefinition=True)
             p.emit(ir.AssignStmt(variable, index, p.span(block_index)))

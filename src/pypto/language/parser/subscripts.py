@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.ir.utils import use_parser_span
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import FunctionParser, expression
@@ -34,7 +35,7 @@ def parse_subscript(p: FunctionParser, node: ast.Subscript) -> ir.Expr:
     if isinstance(kind, ir.TileType):
         return _read_tile(p, base, kind, node)
     if isinstance(kind, ir.ArrayType):
-        return ir.create_op_call("array.get_element", [base, _array_index(p, node)], p.span(node))
+        return create_op_call("array.get_element", [base, _array_index(p, node)], p.span(node))
     raise ParserTypeError(f"Subscript requires Tuple, Tensor, Tile, or Array, got {kind}", span=p.span(node))
 
 
@@ -250,7 +251,7 @@ def _write_array(
     value = p.expr(node.value)
     if isinstance(value, ir.ConstInt) and isinstance(node.value, (ast.Constant, ast.UnaryOp)):
         value = ir.ConstInt(value.value, kind.dtype, value.span)
-    return ir.create_op_call("array.update_element", [array, index, value], p.span(node))
+    return create_op_call("array.update_element", [array, index, value], p.span(node))
 
 
 def _assembled(

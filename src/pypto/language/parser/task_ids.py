@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import create_op_call
 from pypto.language.parser.attr_values import call_attrs
 from pypto.language.parser.diagnostics import InvalidOperationError, ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
@@ -81,11 +82,11 @@ def _entry(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
 def _gather(p: FunctionParser, entries: list[ir.Expr], span: ir.Span) -> ir.Var:
     """Collect task ids into one array; returns the variable that holds it last."""
     count = ir.ConstInt(len(entries), ir.DataType.INDEX, span)
-    value: ir.Expr = ir.create_op_call("array.create", [count], {"dtype": ir.DataType.TASK_ID}, span)
+    value: ir.Expr = create_op_call("array.create", [count], {"dtype": ir.DataType.TASK_ID}, span)
     buffer = _let_buffer(p, value, span)
     for position, entry in enumerate(entries):
         index = ir.ConstInt(position, ir.DataType.INDEX, span)
-        value = ir.create_op_call("array.update_element", [buffer, index, entry], span)
+        value = create_op_call("array.update_element", [buffer, index, entry], span)
         buffer = _let_buffer(p, value, span)
     return buffer
 
@@ -191,5 +192,5 @@ def parse_task_dummy(p: FunctionParser, node: ast.Call) -> ir.Expr:
     if deps is None:
         raise ParserTypeError("pl.system.task_dummy requires keyword argument 'deps'", span=span)
     own: dict[str, Any] = {"manual_dep_edges": deps} if deps else {}
-    call = ir.create_op_call("system.task_dummy", [], span)
+    call = create_op_call("system.task_dummy", [], span)
     return ir.set_call_attrs(call, {**own, "dummy_task": True, **attrs})

@@ -30,9 +30,9 @@ class Array(ExprHandle):
     @property
     def extent(self) -> Any:
         """The annotated element count, or that of the wrapped expression's type."""
-        return self._extent if self._expr is None else self._expr.type.extent
+        return self._extent if self._expr is None else self._value_type().extent
 
     @property
     def dtype(self) -> Any:
         """The annotated element dtype, or that of the wrapped expression's type."""
-        return self._dtype if self._expr is None else self._expr.type.dtype
+        return self._dtype if self._expr is None else self._value_type().dtype

@@ -6,7 +6,7 @@ between brackets). Operators take and return wrappers; `unwrap` gives the expres
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pypto import ir
 
@@ -32,6 +32,9 @@ class ExprHandle:
                 f"Cannot unwrap an annotation-only {type(self).__name__}: it describes a type, not a value"
             )
         return expr
+
+    def _value_type(self) -> Any:
+        return self.unwrap().type
 
     def has_expr(self) -> bool:
         """Whether this object wraps an expression."""

@@ -30,7 +30,7 @@ class Scalar(ExprHandle):
     @property
     def dtype(self) -> Any:
         """The annotated dtype, or that of the wrapped expression."""
-        return self._dtype if self._expr is None else self._expr.type.dtype
+        return self._dtype if self._expr is None else self._value_type().dtype
 
     def __bool__(self) -> bool:
         raise TypeError(

@@ -24,12 +24,12 @@ class ShapedHandle(ExprHandle):
     @property
     def shape(self) -> Any:
         """The annotated dimensions, or those of the wrapped expression's type."""
-        return self._shape if self._expr is None else self._expr.type.shape
+        return self._shape if self._expr is None else self._value_type().shape
 
     @property
     def dtype(self) -> Any:
         """The annotated element dtype, or that of the wrapped expression's type."""
-        return self._dtype if self._expr is None else self._expr.type.dtype
+        return self._dtype if self._expr is None else self._value_type().dtype
 
     def __getitem__(self, index: object) -> Any:
         raise NotImplementedError(

@@ -6,7 +6,6 @@ from enum import Enum
 
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
-    ParserError,
     ParserSyntaxError,
     ParserTypeError,
     SSAViolationError,
@@ -44,7 +43,7 @@ class ErrorCode(str, Enum):
     INVALID_CALL = "E305"
 
 
-_CODE_OF_CLASS: dict[type[ParserError], ErrorCode] = {
+_CODE_OF_CLASS: dict[type[BaseException], ErrorCode] = {
     ParserSyntaxError: ErrorCode.INVALID_SYNTAX,
     ParserTypeError: ErrorCode.TYPE_MISMATCH,
     UndefinedVariableError: ErrorCode.UNDEFINED_VARIABLE,
@@ -56,4 +55,4 @@ _CODE_OF_CLASS: dict[type[ParserError], ErrorCode] = {
 
 def get_error_code(error_class: type[BaseException]) -> ErrorCode | None:
     """The code of an error class, or None for a class without one."""
-    return _CODE_OF_CLASS.get(error_class)  # type: ignore[call-overload]
+    return _CODE_OF_CLASS.get(error_class)
