@@ -2,9 +2,10 @@
 
     python examples/decoder.py 8
 
-Each layer is RMSNorm, a QKV projection, attention over a cache to which the new keys and values are appended, the
-output projection, and a SwiGLU MLP, both with residuals. The layers come from one loop: every layer outlines the same
-scopes, deduplication leaves one kernel of each, and each distinct kernel is compiled once whatever N is.
+Each layer is RMSNorm, a QKV projection, attention over a cache to which the new keys and values are
+appended, the output projection, and a SwiGLU MLP, both with residuals. The layers come from one loop: every
+layer outlines the same scopes, deduplication leaves one kernel of each, and each distinct kernel is compiled
+once whatever N is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SCALE = HEAD_DIM**-0.5
 
 
 def build(layers: int) -> ir.Program:
-    """The decoder step with this many layers. Weights and caches of all layers are stacked along the first axis."""
+    """The decoder step with this many layers, whose weights and caches are stacked along the first axis."""
 
     @pl.program
     class Decoder:

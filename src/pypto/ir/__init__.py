@@ -8,12 +8,10 @@ one-way.
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType
 from typing import Any
 
 from pypto.core.dtype import DataType
+from pypto.core.lazy_module import make_lazy
 from pypto.core.span import Span
 from pypto.ir import enums as _enums
 from pypto.ir import expr as _expr
@@ -184,21 +182,6 @@ for _enum in _enums.LEAKED_ENUMS:
     globals().update(_enum.__members__)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f"pypto.ir.{name}")
-    else:
-        raise AttributeError(f"module 'pypto.ir' has no attribute '{name}'")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_SUBMODULES})
-
-
 def set_call_attrs(call: Call, attrs: Any) -> Call:
     """A copy of the call with exactly these attributes. A `Submit` is a `TypeError`."""
     if not isinstance(call, _expr.Call):
@@ -206,13 +189,4 @@ def set_call_attrs(call: Call, attrs: Any) -> Call:
     return call.replace(attrs=attrs)
 
 
-class _IRModule(ModuleType):
-    """`ir.compile` is the function, also after the submodule of that name was imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _LAZY and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _IRModule
+make_lazy(__name__, {**_LAZY, **{name: f"{__name__}.{name}" for name in _SUBMODULES}})

@@ -345,7 +345,7 @@ def _check_carried(parts: dict[str, Any], kind: str) -> None:
     carried, results = len(parts["iter_args"]), len(parts["results"])
     if carried != results:
         raise RuntimeError(
-            f"The {kind} loop has {carried} iteration argument(s) but {results} return variable(s)"
+            f"The {kind} loop has {carried} iteration argument(s), but {results} return variable(s)"
         )
 
 

@@ -7,11 +7,9 @@ pass. The order of the default pipeline is in `pypto.passes.manager`.
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pypto.core.lazy_module import make_lazy
 from pypto.passes.base import Pass, PassProperties, create_function_pass, create_program_pass
 from pypto.passes.context import (
     DiagnosticCheck,

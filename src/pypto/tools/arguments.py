@@ -59,8 +59,10 @@ def make_arguments(
 ) -> list[Argument]:
     """Arguments in parameter order.
 
-    Values come from the .npz file where it has the name, else from a normal distribution with deviation 0.5. Outputs
-    start as zeros unless `expected` takes them as input. `dims` gives the extents of dynamic dimensions by name.
+    Values come from the .npz file where it has the name, else from a normal distribution with deviation 0.5.
+    Outputs start as zeros unless `expected` takes them as input. `dims` gives the extents of dynamic
+    dimensions by
+    name.
     """
     given = _load(inputs)
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """The `pypto` command.
 
-Exit status: 0 success, 1 the program or a check failed, 2 wrong use of the command, 70 an error inside pypto itself.
-A mistake in the user's program never shows a Python traceback; `--traceback` asks for one.
+Exit status: 0 success, 1 the program or a check failed, 2 wrong use of the command, 70 an error inside pypto
+itself. A mistake in the user's program never shows a Python traceback; `--traceback` asks for one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-
-from pypto.core.errors import InternalError
 
 EXIT_FAILED, EXIT_INTERNAL = 1, 70
 
@@ -138,7 +136,7 @@ def explain(program: ProgramArgument) -> None:
     records = deduplication_records(load_program_file(program).program)
     print_table(deduplication_table(records))
     merged = sum(record.outcome == "merged" for record in records)
-    typer.echo(f"{len(records)} units, {merged} merged, {len(records) - merged} definitions remain")
+    typer.echo(f"{len(records)} units, {merged} merged, {len(records) - merged} remain")
 
 
 def _parse_dims(given: list[str]) -> dict[str, int]:
@@ -158,24 +156,15 @@ def main() -> NoReturn:
         sys.argv.remove("--traceback")
     try:
         app()
-    except InternalError as error:
-        if wants_traceback:
-            traceback.print_exc()
-        print(f"pypto: internal error: {error}", file=sys.stderr)
-        sys.exit(EXIT_INTERNAL)
     except Exception as error:
+        from pypto.tools.sessions import describe_error, is_internal
+
         if wants_traceback:
             traceback.print_exc()
-        print(f"pypto: {_described(error)}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
+        internal = is_internal(error)
+        print(f"pypto: {'internal error: ' if internal else ''}{describe_error(error)}", file=sys.stderr)
+        sys.exit(EXIT_INTERNAL if internal else EXIT_FAILED)
     sys.exit(0)
-
-
-def _described(error: BaseException) -> str:
-    """The message of an error; errors that say nothing themselves get their class and the user's line."""
-    from pypto.tools.sessions import describe_error
-
-    return describe_error(error)
 
 
 if __name__ == "__main__":

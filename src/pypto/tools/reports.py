@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from pypto.passes.dedup.explain import DedupRecord
 from pypto.tools.arguments import Argument
 
 
@@ -42,12 +43,11 @@ def _statistics(values: Any) -> list[str]:
     return [f"{number:.6g}" for number in (wide.min(), wide.max(), wide.mean(), wide.std())]
 
 
-def deduplication_table(records: Sequence[Any]) -> Table:
-    """One row per kernel or bundle: what became of it, and why."""
-    table = Table("unit", "members", "outcome", "reason", "detail")
+def deduplication_table(records: Sequence[DedupRecord]) -> Table:
+    """One row per kernel or bundle: what became of it, how many dispatches reach it, and why."""
+    table = Table("unit", "members", "outcome", "sites", "reason", "detail")
     for record in records:
-        outcome = (
-            record.outcome if record.merged_into is None else f"{record.outcome} into {record.merged_into}"
-        )
-        table.add_row(record.name, ", ".join(record.members), outcome, record.reason, record.detail)
+        outcome = f"merged into {record.into}" if record.into is not None else record.outcome
+        members = ", ".join(record.members) if record.members != (record.name,) else ""
+        table.add_row(record.name, members, outcome, str(record.sites), record.reason or "", record.detail)
     return table

@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 
 from pypto import ir
+from pypto.core.errors import InternalError
+from pypto.language.parser.diagnostics import ErrorRenderer, ParserError
+from pypto.passes.dedup.explain import DedupRecord
 from pypto.tools.arguments import Argument
 from pypto.tools.program_file import ProgramFile, ProgramFileError
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class CheckFailed(Exception):
@@ -112,25 +117,37 @@ def program_after(program: ir.Program, name: str) -> ir.Program:
     return program
 
 
-def deduplication_records(program: ir.Program) -> Sequence[Any]:
+def deduplication_records(program: ir.Program) -> Sequence[DedupRecord]:
     """What deduplication decides about each kernel and bundle of the program."""
     from pypto import passes
 
     return passes.explain_deduplication(program_after(program, "OutlineClusterScopes"))
 
 
+_USER_CLASSES = (ValueError, TypeError, RuntimeError, NotImplementedError, OSError)
+
+
+def is_internal(error: BaseException) -> bool:
+    """Whether the error can only come from a mistake in pypto, whatever the user wrote."""
+    if isinstance(error, InternalError):
+        return True
+    if isinstance(error, _USER_CLASSES) or type(error).__module__.split(".")[0] == "pypto":
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(_PACKAGE)
+
+
 def describe_error(error: BaseException) -> str:
-    """What the user needs to know: the message, and for plain Python errors in the user's file also the line."""
+    """What the user needs to know: the message, and for plain Python errors in the user's file also the
+    line."""
+    if isinstance(error, ParserError):
+        return ErrorRenderer().render(error)
     if type(error).__module__.split(".")[0] == "pypto" or isinstance(error, OSError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
-    package = str(Path(__file__).resolve().parents[1])
-    outside = [f for f in frames if not f.filename.startswith((package, "<"))]
-    place = f"{outside[-1].filename}:{outside[-1].lineno}: " if outside else ""
-    if (
-        isinstance(error, (ValueError, TypeError, RuntimeError))
-        and frames
-        and frames[-1].filename.startswith(package)
-    ):
-        place = ""
+    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<"))]
+    raised_here = bool(frames) and frames[-1].filename.startswith(_PACKAGE)
+    if raised_here and isinstance(error, _USER_CLASSES):
+        return str(error)
+    place = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
     return f"{place}{type(error).__name__}: {error}"
