@@ -41,7 +41,8 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
     """Return why the signature of `function` is outside the proof, None if it is inside."""
     entries = (*(param.type for param in function.params_), *function.return_types_)
     if len(entries) > MAX_SIGNATURE_ENTRIES:
-        detail = f"the signature has {len(entries)} parameters and results, the proof takes {MAX_SIGNATURE_ENTRIES}"
+        limit = MAX_SIGNATURE_ENTRIES
+        detail = f"the signature has {len(entries)} parameters and results, the proof takes {limit}"
         return Kept(Reason.SYMBOL_IDENTITY, detail)
     nodes: set[int] = set()
     for entry in entries:

@@ -111,7 +111,7 @@ class Numbering:
     """
 
     __slots__ = (
-        "_encoders", "_functions", "_is_open", "_levels", "_names", "_numbers", "_scoped", "_stack", "_table", "_vars",
+        "_encoders", "_functions", "_is_open", "_levels", "_names", "_numbers", "_scoped", "_stack", "_table",
         "number",
     )  # fmt: skip
 
@@ -124,12 +124,11 @@ class Numbering:
         self._numbers: dict[int, int] = {}  # id of a node, type or variable -> number
         self._stack: list[Any] = []
         self._names: dict[str, Any] = {}
-        self._vars: list[ir.Var] = []
         self._levels: list[int] = [0]  # per variable, by minus its number: the scope that binds it
         self._scoped: list[list[int]] = [[]]  # per open scope: ids to forget when it closes
         self._encoders = instantiate(
-            _encoder_code(), "make_encoders", self._numbers, table.numbers, table.intern, table.atom, self._push,
-            self._operator, self._attrs, self._kwargs, self._variable,
+            _encoder_code(), "make_encoders", self._numbers, table.numbers, table.intern, table.atom,
+            self._push, self._operator, self._attrs, self._kwargs, self._variable,
         )  # fmt: skip
         self.number = self._driver()
 

@@ -81,8 +81,9 @@ class Projector:
         self._form: list[int] = []
         self._stack: list[Any] = []
         self._emitters: Mapping[type, Callable[[Any], None]] = instantiate(
-            _emitter_code(), "make_emitters", self._form.append, self._stack, self._numbering.number, table.atom,
-            self._bind, self._numbering.number_of_attrs, self._numbering.open_scope, _Open, _Close,
+            _emitter_code(), "make_emitters", self._form.append, self._stack, self._numbering.number,
+            table.atom, self._bind, self._numbering.number_of_attrs, self._numbering.open_scope, _Open,
+            _Close,
         )  # fmt: skip
 
     def project(self, unit: Unit) -> Projection:
@@ -194,7 +195,8 @@ def _vars_of_type(root: ir.Type) -> Iterator[ir.Var]:
 _PLANS: dict[type[Structure], tuple[str, ...]] = {
     ir.AssignStmt: ("value", "+var"),
     ir.ForStmt: (
-        "start", "stop", "step", "kind", "attrs", "iter_args", "(", "+loop_var", "+iter_args", "body", ")return_vars",
+        "start", "stop", "step", "kind", "attrs", "iter_args",
+        "(", "+loop_var", "+iter_args", "body", ")return_vars",
     ),
     ir.WhileStmt: ("iter_args", "(", "+iter_args", "condition", "body", ")return_vars"),
     ir.IfStmt: ("condition", "(", "then_body", ")", "(", "else_body", ")return_vars"),

@@ -48,8 +48,8 @@ _BUILTIN_PREFIX = "builtin."
 
 # Classes whose mere presence matters: see `eligibility`.
 _NOTED = (
-    ir.UnknownType, ir.PtrType, ir.WindowBufferType, ir.CommCtxType, ir.PrefetchAsyncContextType, ir.AsyncEventType,
-    ir.AsyncSessionType, MemRefType, ir.MemRef, ir.WindowBuffer, ir.InlineStmt,
+    ir.UnknownType, ir.PtrType, ir.WindowBufferType, ir.CommCtxType, ir.PrefetchAsyncContextType,
+    ir.AsyncEventType, ir.AsyncSessionType, MemRefType, ir.MemRef, ir.WindowBuffer, ir.InlineStmt,
 )  # fmt: skip
 
 
@@ -108,9 +108,8 @@ class UnknownPayload(Exception):
     """A value that the walk does not understand, so that the index would be incomplete."""
 
     def __init__(self, function: str, node: str, key: str, payload: type) -> None:
-        super().__init__(
-            f"function '{function}': field '{key}' of a {node} holds a {payload.__module__}.{payload.__qualname__}"
-        )
+        held = f"{payload.__module__}.{payload.__qualname__}"
+        super().__init__(f"function '{function}': field '{key}' of a {node} holds a {held}")
         self.function = function
         self.node = node
         self.key = key

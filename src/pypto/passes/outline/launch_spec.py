@@ -96,7 +96,8 @@ def _translated(spec: LaunchSpec, group: ir.Function, args: Sequence[ir.Expr]) -
             raise ValueError(
                 located(
                     f"The block count of a pl.spmd() uses '{var.name_hint}', which is defined inside the "
-                    "enclosing pl.cluster(); compute it before `with pl.cluster():`, so that the cluster captures it",
+                    "enclosing pl.cluster(); compute it before `with pl.cluster():`, so that the cluster "
+                    "captures it",
                     group.span,
                 )
             )
