@@ -11,6 +11,7 @@ from tests.codegen.orchestration.builders import (
     INT32,
     INT64,
     SPAN,
+    TASK_ID,
     PDir,
     assign,
     auto,
@@ -253,14 +254,49 @@ def test_a_group_of_cube_and_vector_kernels_is_one_mixed_task(tmp_path):
     compile_text(result.code, tmp_path)
 
 
-def test_groups_that_cannot_share_one_payload_are_refused():
+def test_a_group_whose_kernels_take_different_arguments_is_a_chain_of_tasks(tmp_path):
+    product = kernel("product", [(var("x"), PDir.In), (var("p"), PDir.Out)], kind=AIC)
+    scale = kernel("scale", [(var("p"), PDir.In), (scalar("s", FP32), PDir.In), (var("out"), PDir.Out)])
+    a, b, mid, made = var("a"), var("b"), var("mid"), var("made")
+    first = assign(made, call(product, [a, mid], "io"))
+    second = call(scale, [made, ir.ConstFloat(2.0, FP32, SPAN), b], "iso")
+    group = wrapper("g", [a, (b, PDir.Out), (mid, PDir.Out)], [first, second], GROUP, [b])
+    x, out, tmp, tid = var("x"), var("out"), var("tmp"), var("tid", TASK_ID)
+    stmts, (y, done) = unpack("r", submit(group, [x, out, tmp], "ixo", [tid], core_num=const(2)))
+    body = auto(
+        assign(tid, op("system.task_invalid", [], TASK_ID)),
+        *stmts,
+        ir.EvalStmt(submit(product, [y, tmp], "ix", [done]), SPAN),
+    )
+    result = generate([x, out, tmp], body, product, scale, group)
+    lines = [line.strip() for line in result.code.splitlines()]
+    start = lines.index("// Group g: product")
+    assert lines[start : start + 9] == [
+        "// Group g: product",
+        "CoreTaskArgs params_t0;",
+        "params_t0.add_input(ext_x);",
+        "params_t0.add_output(ext_tmp);",
+        "params_t0.launch_spec.set_block_num(2);",
+        "PTO2TaskId params_t0_deps[1];",
+        "uint32_t params_t0_deps_count = 0;",
+        "if (tid.is_valid()) params_t0_deps[params_t0_deps_count++] = tid;",
+        "params_t0.set_dependencies(params_t0_deps, params_t0_deps_count);",
+    ]
+    assert "params_t1.add_input(ext_tmp);" in lines
+    assert "params_t1.add_inout(ext_out);" in lines
+    assert "params_t1_deps[params_t1_deps_count++] = task_0_outs.task_id();" in lines
+    assert "PTO2TaskId r_1 = task_1_outs.task_id();" in lines
+    assert [r.signature for r in result.kernel_registrations] == [
+        ("IN", "OUT"),
+        ("IN", "INOUT"),
+        ("IN", "INOUT"),
+    ]
+    compile_text(result.code, tmp_path)
+
+
+def test_groups_that_cannot_be_launched_are_refused():
     cube, vector = unary("k_aic", AIC), unary("k_aiv")
     a, b, x, out = var("a"), var("b"), var("x"), var("out")
-    different = wrapper(
-        "k", [a, (b, PDir.Out)], [call(cube, [a, b], "io"), call(vector, [b, a], "io")], GROUP
-    )
-    with pytest.raises(ValueError, match="different arguments to 'k_aic' and 'k_aiv'"):
-        generate([x, out], auto(ir.EvalStmt(call(different, [x, out], "io"), SPAN)), cube, vector, different)
     no_vector = wrapper("k", [a, (b, PDir.Out)], [call(cube, [a, b], "io")], GROUP)
     with pytest.raises(InternalError, match="'k' has no AIV kernel"):
         generate([x, out], auto(ir.EvalStmt(call(no_vector, [x, out], "io"), SPAN)), cube, no_vector)

@@ -31,8 +31,6 @@ Targets = Sequence[Target | None]
 EmitBody = Callable[[Emission, Stmt, Targets], None]
 
 
-#
-# --- loop
 # --- loops
 
 
@@ -171,8 +169,6 @@ def emit_while(emission: Emission, loop: WhileStmt, emit_body: EmitBody) -> None
     emission.close(f"while ({condition}) {{")
 
 
-#
-# --- branche
 # --- branches
 
 

@@ -1,38 +1,56 @@
-"""What a dispatch launches: one kernel, or a pair that shares a cluster, reached directly or through
-wrappers.
+"""What a dispatch launches: a kernel, or a pair that shares a cluster, reached directly or through wrappers.
 
 A wrapper (Spmd or Group function) forwards its parameters. `Launch` says in which order the kernel wants
-them: each entry of `payload` is the position of the outer argument, or a literal that stands in the
-wrapper's body.
+them: each entry of a payload is the position of the outer argument, or a literal that stands in the wrapper's
+body.
+
+The lanes of a cluster share one argument list. A group whose kernels take different arguments, or that
+dispatches several kernels of one kind, describes successive steps of one computation; its kernels become
+tasks that follow one another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pypto.core.errors import InternalError, located
-from pypto.ir.enums import FunctionType
-from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Submit, Var
+from pypto.ir.enums import ArgDirection, FunctionType
+from pypto.ir.expr import (
+    Call,
+    ConstBool,
+    ConstFloat,
+    ConstInt,
+    Expr,
+    GlobalVar,
+    Submit,
+    TupleGetItemExpr,
+    Var,
+)
 from pypto.ir.program import Function, Program
+from pypto.ir.return_lineage import argument_of_param, explicit_returned_params
+from pypto.ir.stmt import AssignStmt
 from pypto.ir.structural import structural_equal
-from pypto.ir.walk import walk
+from pypto.ir.walk import walk, walk_stmts
 
 __all__ = ["Launch", "Launches"]
 
 _CONSTANTS = (ConstInt, ConstFloat, ConstBool)
+_KERNELS = (FunctionType.AIC, FunctionType.AIV)
+
+Payload = tuple["int | Expr", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`aic` and `aiv` are the kernels of the lanes; at least one is set."""
+    """One task: `aic` and `aiv` are the kernels of its lanes, at least one is set."""
 
     comment: str
     aic: Function | None
     aiv: Function | None
-    payload: tuple[int | Expr, ...] | None  # None: the caller's arguments as they are
+    payload: Payload | None  # None: the caller's arguments as they are
     launched: Function  # whose legacy attributes may carry a launch specification
     dumped: frozenset[int] = frozenset()  # outer argument positions that a wrapper's body marks for dumping
-    inner: Call | Submit | None = None  # a wrapper's dispatch, which may carry launch attributes of its own
+    directions: tuple[ArgDirection, ...] = ()  # of a step: how the inner dispatch uses its arguments
 
     @property
     def is_wrapped(self) -> bool:
@@ -56,21 +74,24 @@ class Launches:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._known: dict[str, Launch] = {}
+        self._known: dict[str, tuple[Launch, ...]] = {}
 
-    def of(self, callee: Function) -> Launch:
-        """What a dispatch of `callee` launches. Raises for callees that cannot be dispatched."""
+    def of(self, callee: Function) -> tuple[Launch, ...]:
+        """The tasks that a dispatch of `callee` submits, in order; almost always one.
+
+        Raises `ValueError` or `InternalError` for callees that cannot be dispatched.
+        """
         found = self._known.get(callee.name)
         if found is None:
             found = self._known[callee.name] = self._resolve(callee)
         return found
 
-    def _resolve(self, callee: Function) -> Launch:
+    def _resolve(self, callee: Function) -> tuple[Launch, ...]:
         kind = callee.func_type
         if kind is FunctionType.AIC:
-            return Launch(callee.name, callee, None, None, callee)
+            return (Launch(callee.name, callee, None, None, callee),)
         if kind is FunctionType.AIV:
-            return Launch(callee.name, None, callee, None, callee)
+            return (Launch(callee.name, None, callee, None, callee),)
         if kind is FunctionType.Group:
             return self._group(callee)
         if kind is FunctionType.Spmd:
@@ -94,81 +115,118 @@ class Launches:
                 found.append((node, target))
         return found
 
-    def _spmd(self, wrapper: Function) -> Launch:
+    def _spmd(self, wrapper: Function) -> tuple[Launch, ...]:
         dispatches = self._dispatches(wrapper)
         if len(dispatches) != 1:
             raise InternalError(
                 f"the spmd function '{wrapper.name}' has {len(dispatches)} dispatches instead of one"
             )
         call, target = dispatches[0]
-        mapping = _forwarded(wrapper, call)
+        mapping = _forwarded(wrapper, call, _aliases(wrapper, self._program))
         dumped = _dumped_positions(wrapper, call)
         if target.func_type is FunctionType.Group:
-            inner = self.of(target)
-            assert inner.payload is not None
-            payload = tuple(mapping[entry] if isinstance(entry, int) else entry for entry in inner.payload)
-            dumped |= {p for entry in inner.dumped if isinstance(p := mapping[entry], int)}
-            return Launch(inner.comment, inner.aic, inner.aiv, payload, wrapper, dumped, call)
-        kernel = self.of(target)
+            return tuple(_through(wrapper, mapping, dumped, inner) for inner in self.of(target))
+        (kernel,) = self.of(target)
         if kernel.is_wrapped:
             raise InternalError(
                 f"the spmd function '{wrapper.name}' wraps another spmd function '{target.name}'"
             )
         comment = f"Spmd {wrapper.name}: {target.name}"
-        return Launch(comment, kernel.aic, kernel.aiv, mapping, wrapper, dumped, call)
+        return (Launch(comment, kernel.aic, kernel.aiv, mapping, wrapper, dumped),)
 
-    def _group(self, wrapper: Function) -> Launch:
-        lanes: dict[FunctionType, tuple[Call | Submit, Function]] = {}
-        for call, target in self._dispatches(wrapper):
-            if isinstance(call, Submit):
-                raise ValueError(
-                    located(
-                        f"the group '{wrapper.name}' submits '{target.name}': deps, task ids and other "
-                        "submit options "
-                        "cannot be used inside a group",
-                        call.span,
-                    )
-                )
-            if target.func_type not in (FunctionType.AIC, FunctionType.AIV):
-                raise InternalError(
-                    f"the group '{wrapper.name}' dispatches '{target.name}' of type {target.func_type.name}"
-                )
-            if target.func_type in lanes and lanes[target.func_type][1] is not target:
-                raise ValueError(
-                    located(
-                        f"the group '{wrapper.name}' dispatches two {target.func_type.name} kernels, "
-                        f"'{lanes[target.func_type][1].name}' and '{target.name}'; a cluster holds at most "
-                        "one cube and "
-                        "one vector kernel",
-                        call.span,
-                    )
-                )
-            lanes.setdefault(target.func_type, (call, target))
-        if FunctionType.AIV not in lanes:
-            raise InternalError(f"the group '{wrapper.name}' has no AIV kernel")
-        call, aiv = lanes[FunctionType.AIV]
-        payload = _forwarded(wrapper, call)
-        dumped = _dumped_positions(wrapper, call)
-        if FunctionType.AIC not in lanes:
-            return Launch(f"Group {wrapper.name}: AIV-only SPMD", None, aiv, payload, wrapper, dumped, call)
-        cube_call, aic = lanes[FunctionType.AIC]
-        if not _same_payload(_forwarded(wrapper, cube_call), payload):
-            raise ValueError(
-                located(
-                    f"the group '{wrapper.name}' passes different arguments to '{aic.name}' and "
-                    f"'{aiv.name}'; the lanes "
-                    "of a cluster share one argument list",
-                    call.span,
-                )
+    def _group(self, wrapper: Function) -> tuple[Launch, ...]:
+        dispatches = self._dispatches(wrapper)
+        for call, target in dispatches:
+            _check_member(wrapper, call, target)
+        if not any(target.func_type is FunctionType.AIV for _, target in dispatches):
+            raise InternalError(
+                f"the group '{wrapper.name}' has no AIV kernel; take its cube kernel out of the cluster"
             )
-        dumped |= _dumped_positions(wrapper, cube_call)
-        comment = f"Group {wrapper.name}: MixedKernels (AIC + AIV lanes)"
-        return Launch(comment, aic, aiv, payload, wrapper, dumped, cube_call)
+        aliases = _aliases(wrapper, self._program)
+        payloads = [_forwarded(wrapper, call, aliases) for call, _ in dispatches]
+        by_kind = {target.func_type: target for _, target in dispatches}
+        if len(by_kind) == len(dispatches) and all(_same_payload(payloads[0], p) for p in payloads):
+            aic, aiv = by_kind.get(FunctionType.AIC), by_kind[FunctionType.AIV]
+            lanes = "AIV-only SPMD" if aic is None else "MixedKernels (AIC + AIV lanes)"
+            dumped = frozenset[int]().union(*(_dumped_positions(wrapper, call) for call, _ in dispatches))
+            return (Launch(f"Group {wrapper.name}: {lanes}", aic, aiv, payloads[0], wrapper, dumped),)
+        return tuple(
+            _step(wrapper, call, target, payload)
+            for (call, target), payload in zip(dispatches, payloads, strict=True)
+        )
 
 
-def _forwarded(wrapper: Function, call: Call | Submit) -> tuple[int | Expr, ...]:
-    """For each argument of the inner dispatch the wrapper parameter that it is, or the literal."""
+def _check_member(wrapper: Function, call: Call | Submit, target: Function) -> None:
+    if isinstance(call, Submit):
+        raise ValueError(
+            located(
+                f"the group '{wrapper.name}' submits '{target.name}': deps, task ids and other submit "
+                "options cannot be used inside a group",
+                call.span,
+            )
+        )
+    if target.func_type not in _KERNELS:
+        raise InternalError(
+            f"the group '{wrapper.name}' dispatches '{target.name}' of type {target.func_type.name}"
+        )
+
+
+def _step(wrapper: Function, call: Call | Submit, kernel: Function, payload: Payload) -> Launch:
+    """One of several successive tasks of a group."""
+    is_cube = kernel.func_type is FunctionType.AIC
+    return Launch(
+        f"Group {wrapper.name}: {kernel.name}",
+        kernel if is_cube else None,
+        None if is_cube else kernel,
+        payload,
+        wrapper,
+        _dumped_positions(wrapper, call),
+        call.attrs_.get("arg_directions", ()),
+    )
+
+
+def _through(wrapper: Function, mapping: Payload, dumped: frozenset[int], inner: Launch) -> Launch:
+    """A task of an inner group as a dispatch of `wrapper` submits it."""
+    assert inner.payload is not None
+    payload = tuple(mapping[entry] if isinstance(entry, int) else entry for entry in inner.payload)
+    marked = {p for position in inner.dumped if isinstance(p := mapping[position], int)}
+    return replace(inner, payload=payload, launched=wrapper, dumped=dumped | marked)
+
+
+def _aliases(wrapper: Function, program: Program) -> dict[int, int]:
+    """For each variable of a wrapper that is one of its parameters, the position of that; by variable id."""
     positions = {id(param): index for index, param in enumerate(wrapper.params_)}
+    tuples: dict[int, list[int | None]] = {}
+    for stmt in walk_stmts(wrapper.body):
+        if not isinstance(stmt, AssignStmt):
+            continue
+        value = stmt.value
+        found: int | None = None
+        if isinstance(value, Var):
+            found = positions.get(id(value))
+        elif isinstance(value, TupleGetItemExpr):
+            elements = tuples.get(id(value.tuple), [])
+            found = elements[value.index] if value.index < len(elements) else None
+        elif isinstance(value, Call | Submit) and value.op.name in program.functions_:
+            results = _written_back(value, program.functions_[value.op.name], positions)
+            tuples[id(stmt.var)] = results
+            found = results[0] if len(results) == 1 else None
+        if found is not None:
+            positions[id(stmt.var)] = found
+    return positions
+
+
+def _written_back(call: Call | Submit, callee: Function, positions: dict[int, int]) -> list[int | None]:
+    """For each result of a dispatch the wrapper parameter that it is."""
+    results: list[int | None] = []
+    for param in explicit_returned_params(callee):
+        arg = argument_of_param(call, callee, param) if param is not None else None
+        results.append(positions.get(id(arg)) if arg is not None else None)
+    return results
+
+
+def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]) -> Payload:
+    """For each argument of the inner dispatch the wrapper parameter that it is, or the literal."""
     entries: list[int | Expr] = []
     for arg in call.args_:
         position = positions.get(id(arg))
@@ -181,8 +239,7 @@ def _forwarded(wrapper: Function, call: Call | Submit) -> tuple[int | Expr, ...]
             raise InternalError(
                 located(
                     f"'{wrapper.name}' passes '{name}' to '{call.op.name}', which is neither one of its "
-                    "parameters nor "
-                    "a literal",
+                    "parameters nor a literal",
                     call.span,
                 )
             )
@@ -194,7 +251,7 @@ def _dumped_positions(wrapper: Function, call: Call | Submit) -> frozenset[int]:
     return frozenset(index for index, param in enumerate(wrapper.params_) if id(param) in marked)
 
 
-def _same_payload(left: tuple[int | Expr, ...], right: tuple[int | Expr, ...]) -> bool:
+def _same_payload(left: Payload, right: Payload) -> bool:
     return len(left) == len(right) and all(
         a == b if isinstance(a, int) or isinstance(b, int) else structural_equal(a, b)
         for a, b in zip(left, right, strict=True)

@@ -102,8 +102,6 @@ def _write(emission: Emission, call: Call, result: Var | None) -> None:
         _alias(emission, result, target)
 
 
-#
-# --- view
 # --- views
 
 
@@ -292,8 +290,6 @@ def _dim_text(emission: Emission, call: Call) -> str:
     return f"(int64_t){_text(emission, tensor)}.shapes[{axis}]"
 
 
-#
-# --- array
 # --- arrays
 
 
@@ -370,8 +366,6 @@ def _comm_ctx(emission: Emission, call: Call, result: Var | None) -> None:
         emission.declare(result, "uint64_t", emission.binding(contexts[0]).text)
 
 
-#
-# --- helper
 # --- helpers
 
 
