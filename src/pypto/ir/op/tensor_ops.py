@@ -56,7 +56,7 @@ def create(
 def _init_value(value: Any, dtype: DataType) -> float:
     if isinstance(value, (ConstInt, ConstFloat)):
         value = value.value
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**53) <= value <= 2**53:
         raise ValueError(f"init_value {value} lies beyond ±2^53 and is not exact")
     return float(value)
 
