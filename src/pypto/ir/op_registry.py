@@ -127,8 +127,9 @@ def _value_types() -> dict[str, type]:
         " is_b_matrix is_trans manual_dep pinned pipeline transpose upper"
         " allow_physical_tail_padding bool_attr",
         int: "atomic axis base block_size chunk_rows chunk_cols cmp cmp_mode cmp_type coalesce col_off"
-        " core_num dim dir_mask event_id ffts_mode gather_oob id int_attr lane_stride local_slot_num mask_pattern"
-        " max_indices offset op out_cols pipe root rounds set_pipe wait_pipe size slot_num slot_size split",
+        " core_num dim dir_mask event_id ffts_mode gather_oob id int_attr lane_stride local_slot_num"
+        " mask_pattern max_indices offset op out_cols pipe root rounds set_pipe wait_pipe size slot_num"
+        " slot_size split",
         str: "acc_phase core_type name peer_func string_attr",
         float: "init_value",
         DataType: "dtype out_dtype output_dtype count_dtype target_type",
@@ -455,11 +456,12 @@ def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
 
 def _convert_kwarg(op_name: str, key: str, value: Any, expected: type) -> Any:
     if expected is int and isinstance(value, int) and not isinstance(value, bool):
+        value = int(value)  # membership in a range is only fast for exact ints
         if value not in _INT32:
             raise ValueError(
                 f"The value {value} of kwarg '{key}' for operator '{op_name}' does not fit into 32 bits"
             )
-        return int(value)
+        return value
     if expected is int and hasattr(value, "name") and isinstance(getattr(value, "value", None), int):
         return value.value  # plain enums such as SplitMode stand for their number
     if expected is float and isinstance(value, float):

@@ -226,11 +226,8 @@ def check_atomic(op: str, kwargs: Kwargs, dtype: DataType) -> None:
             f"The operator {op} requires atomic to be AtomicType.None_ or AtomicType.Add, got {atomic}"
         )
     if atomic and dtype not in dt.ATOMIC:
-        raise ValueError(
-            f"The operator {op} with atomic add requires dtype in "
-            "{{', '.join(d.to_string() for d in dt.ATOMIC)}}, "
-            f"got {dtype}"
-        )
+        allowed = ", ".join(each.to_string() for each in dt.ATOMIC)
+        raise ValueError(f"The operator {op} with atomic add requires dtype in {{{allowed}}}, got {dtype}")
 
 
 # --- shape changes --------------------------------------------------------------------------------
