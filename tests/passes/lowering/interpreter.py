@@ -248,14 +248,16 @@ class _Frame:
 
     def _op_tile_load(self, call: ir.Call) -> Value:
         source, offset, shape, _ = (self.expr(arg) for arg in call.args_)
-        assert isinstance(source, Memory), "a load reads memory"
-        while source.array.ndim > len(shape):
-            source = Memory(source.array[0])
-        return Value(_padded_window(source.array, offset, shape), _type_region(self, call.type))
+        array = source.array
+        while array.ndim > len(shape):
+            array = array[0]
+        return Value(_padded_window(array, offset, shape), _type_region(self, call.type))
 
-    def _op_tile_store(self, call: ir.Call) -> Memory:
+    def _op_tile_store(self, call: ir.Call) -> Any:
         value, offset, target = (self.expr(arg) for arg in call.args_[:3])
-        assert isinstance(target, Memory) and isinstance(value, Value)
+        assert isinstance(value, Value)
+        if isinstance(target, Value):
+            target = Value(target.array.copy(), target.valid)
         array = target.array
         while array.ndim > len(offset):
             array = array[0]

@@ -1,4 +1,4 @@
-"""Makes random programs over tensors of one shape: scopes, loops, branches, in-place updates, computed carries."""
+"""Makes random programs over tensors of one shape: scopes, loops, branches, updates, computed carries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ import pypto.language as pl
 @pl.program
 class P:
     @pl.function
-    def main(self, x: {_T}, y: {_T}, n: pl.Scalar[pl.INDEX], o: pl.InOut[{_T}], p: pl.InOut[{_T}]) -> tuple[{types}]:
+    def main(
+        self, x: {_T}, y: {_T}, n: pl.Scalar[pl.INDEX], o: pl.InOut[{_T}], p: pl.InOut[{_T}]
+    ) -> tuple[{types}]:
 {body}
         return {returned}
 """
@@ -133,6 +135,7 @@ class _Maker:
 
     def expression(self) -> str:
         a, b = self.any_full(), self.any_full()
+        product = f"pl.matmul({a}, {b}, b_trans=True)"
         return self.rng.choice(
             [
                 f"pl.add({a}, {b})",
@@ -142,6 +145,6 @@ class _Maker:
                 f"pl.neg({a})",
                 f"pl.row_expand_sub({a}, pl.row_max({b}))",
                 f"pl.col_expand_add({a}, pl.col_max({b}))",
-                f"pl.minimum(pl.maximum(pl.row_expand_mul({a}, pl.matmul({a}, {b}, b_trans=True)[:, 0:1]), -4.0), 4.0)",
+                f"pl.minimum(pl.maximum(pl.row_expand_mul({a}, {product}[:, 0:1]), -4.0), 4.0)",
             ]
         )
