@@ -1,0 +1,135 @@
+"""The `pypto` command, run as a user runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+PROGRAM = """
+import numpy as np
+import pypto.language as pl
+
+M = pl.dynamic("M")
+
+@pl.program
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def first(self, x: pl.Tensor[[M, 32], pl.FP32], out: pl.Out[pl.Tensor[[M, 32], pl.FP32]]) -> pl.Tensor[[M, 32], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 32])
+        out = pl.store(pl.add(t, 1.0), [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def second(self, x: pl.Tensor[[M, 32], pl.FP32], out: pl.Out[pl.Tensor[[M, 32], pl.FP32]]) -> pl.Tensor[[M, 32], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 32])
+        out = pl.store(pl.add(t, 1.0), [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[M, 32], pl.FP32], a: pl.Out[pl.Tensor[[M, 32], pl.FP32]], b: pl.Out[pl.Tensor[[M, 32], pl.FP32]]) -> pl.Tensor[[M, 32], pl.FP32]:
+        a = self.first(x, a)
+        b = self.second(a, b)
+        return b
+
+def expected(x):
+    return {"a": x + 1, "b": x + %s}
+"""
+
+
+def pypto(*args, cwd):
+    command = [sys.executable, "-m", "pypto.tools.cli", *map(str, args)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("programs")
+    (path / "good.py").write_text(PROGRAM % 2)
+    (path / "wrong.py").write_text(PROGRAM % 3)
+    (path / "broken.py").write_text((PROGRAM % 2).replace("pl.add(t, 1.0)", "pl.ad(t, 1.0)"))
+    (path / "crash.py").write_text("import pypto.language as pl\nvalue = nowhere\n")
+    (path / "empty.py").write_text("x = 1\n")
+    return path
+
+
+def test_run_prints_shapes_time_and_statistics_and_checks(folder):
+    result = pypto("run", "good.py", "--dim", "M=16", "--check", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "[16, 32]" in result.stdout and "float32" in result.stdout
+    assert "check passed: a, b" in result.stdout
+
+
+def test_run_takes_and_saves_arrays(folder):
+    np.savez(folder / "in.npz", x=np.full((16, 32), 5, np.float32))
+    result = pypto(
+        "run", "good.py:Program", "--dim", "M=16", "--inputs", "in.npz", "--save", "out.npz", cwd=folder
+    )
+    assert result.returncode == 0, result.stderr
+    assert (np.load(folder / "out.npz")["b"] == 7).all()
+
+
+def test_failed_check_exits_with_one_and_names_the_array(folder):
+    result = pypto("run", "wrong.py", "--dim", "M=16", "--check", cwd=folder)
+    assert result.returncode == 1
+    assert "check failed" in result.stderr and "b" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["run", "good.py"], 1, "--dim M=N"),
+        (["run", "good.py", "--dim", "M"], 2, "NAME=N"),
+        (["run", "missing.py"], 1, "There is no file missing.py"),
+        (["run", "empty.py"], 1, "defines no program"),
+        (["run", "good.py:Other"], 1, "defines no program 'Other'"),
+        (["run", "crash.py"], 1, "crash.py:2: NameError"),
+        (["run", "good.py", "--inputs", "no.npz"], 1, "There is no file no.npz"),
+        (["show", "good.py", "--after", "Nothing"], 1, "There is no pass 'Nothing'"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_mistakes_are_messages_not_tracebacks(folder, args, status, message):
+    result = pypto(*args, cwd=folder)
+    assert result.returncode == status
+    assert message in result.stderr.replace("│", "")
+    assert "Traceback" not in result.stderr
+
+
+def test_error_in_the_program_shows_its_line_with_a_caret(folder):
+    result = pypto("run", "broken.py", "--dim", "M=16", cwd=folder)
+    assert result.returncode == 1
+    assert "Unknown operation 'pl.ad'" in result.stderr
+    assert "^^^^^" in result.stderr and "pl.ad(t, 1.0)" in result.stderr
+
+
+def test_show_prints_the_program_after_a_pass_in_either_spelling(folder):
+    camel = pypto("show", "good.py", "--after", "DeduplicateOutlinedKernels", cwd=folder)
+    snake = pypto("show", "good.py", "--after", "deduplicate_outlined_kernels", cwd=folder)
+    assert camel.stdout == snake.stdout
+    assert camel.stdout.count("def ") == 2 and "# pypto.program: Program" in camel.stdout
+
+
+def test_show_lists_the_passes(folder):
+    names = pypto("show", "good.py", "--passes", cwd=folder).stdout.split()
+    assert names.index("OutlineClusterScopes") + 1 == names.index("DeduplicateOutlinedKernels")
+
+
+def test_explain_says_what_was_merged_into_what(folder):
+    result = pypto("explain", "good.py", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "merged into first" in result.stdout and "1 merged" in result.stdout
+
+
+def test_compile_writes_an_artefact(folder):
+    result = pypto("compile", "good.py", "-o", "built", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "built" / "kernel_config.py").exists()
+
+
+def test_help_names_every_command(folder):
+    text = pypto("--help", cwd=folder).stdout
+    for command in ("run", "compile", "show", "explain"):
+        assert command in text
