@@ -25,6 +25,7 @@ from pypto.core.errors import internal_error
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
 from pypto.passes.ssa.liveness import Needs, Summaries, is_transparent
 from pypto.passes.ssa.versions import Versions
+from pypto.passes.statement_lists import flat_stmts
 
 
 def convert_to_ssa() -> Pass:
@@ -317,7 +318,7 @@ def _with_final_yield(body: ir.Stmt, values: Sequence[ir.Expr], span: ir.Span) -
     """
     if not values:
         return body
-    stmts = ir.flatten_to_stmts(body)
+    stmts = flat_stmts(body)
     last = stmts[-1] if stmts else None
     if isinstance(last, ir.YieldStmt):
         stmts[-1] = last.replace(value=[*last.value_, *values])

@@ -26,6 +26,7 @@ from pypto.passes.escape_lowering import (
     contains_escape,
 )
 from pypto.passes.leading_comments import with_comments_first
+from pypto.passes.statement_lists import flat_stmts
 
 _BOOL = ir.DataType.BOOL
 
@@ -45,7 +46,7 @@ def _transform_function(function: ir.Function) -> ir.Function:
 
 
 def _body(body: ir.Stmt, names: FreshNames) -> ir.Stmt:
-    old = ir.flatten_to_stmts(body)
+    old = flat_stmts(body)
     new: list[ir.Stmt] = []
     for stmt in old:
         new += _stmt(stmt, names)
@@ -170,7 +171,7 @@ def _is_negative(step: ir.Expr) -> bool:
 
 def _split_yield(loop: ir.ForStmt | ir.WhileStmt) -> tuple[list[ir.Stmt], Carried | None]:
     """Take the body apart into its statements and what its trailing yield carries."""
-    stmts = ir.flatten_to_stmts(loop.body)
+    stmts = flat_stmts(loop.body)
     if not loop.iter_args_:
         return stmts, None
     if not stmts or not isinstance(stmts[-1], ir.YieldStmt):

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pypto import ir
 from pypto.ir.walk import vars_in
 from pypto.passes.auto_name import auto_name, base_of
+from pypto.passes.statement_lists import flat_stmts
 
 _BOOL = ir.DataType.BOOL
 
@@ -120,7 +121,7 @@ class EscapeLowering:
         return self._ends_in_escape(stmt.then_body) or self._ends_in_escape(stmt.else_body)
 
     def _ends_in_escape(self, body: ir.Stmt | None) -> bool:
-        return body is not None and any(isinstance(s, self._escape) for s in ir.flatten_to_stmts(body))
+        return body is not None and any(isinstance(s, self._escape) for s in flat_stmts(body))
 
     def _split(
         self,
@@ -192,7 +193,7 @@ class EscapeLowering:
             merged = self._if(stmt, then_done, then_values, else_done, else_values, phis, closed=closed)
             return merged, list(phis)
         assert isinstance(stmt, ir.ScopeStmt)
-        body, values = self._lower(ir.flatten_to_stmts(stmt.body), unused, defined, flag)
+        body, values = self._lower(flat_stmts(stmt.body), unused, defined, flag)
         return stmt.replace(body=ir.flatten_stmts(body, stmt.body.span)), values
 
     def _if(
@@ -249,7 +250,7 @@ def _branch_stmts(stmt: ir.IfStmt, body: ir.Stmt | None) -> list[ir.Stmt]:
     """Return a branch as a list that more statements may follow: its yield becomes assignments."""
     if body is None:
         return []
-    stmts = ir.flatten_to_stmts(body)
+    stmts = flat_stmts(body)
     if not stmts or not isinstance(stmts[-1], ir.YieldStmt):
         return stmts
     results = zip(stmt.return_vars_, stmts[-1].value_, strict=True)
@@ -263,5 +264,5 @@ def _definitions(stmt: ir.Stmt) -> list[ir.Var]:
     if isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.IfStmt):
         return list(stmt.return_vars_)
     if isinstance(stmt, ir.ScopeStmt):
-        return [var for inner in ir.flatten_to_stmts(stmt.body) for var in _definitions(inner)]
+        return [var for inner in flat_stmts(stmt.body) for var in _definitions(inner)]
     return []

@@ -22,6 +22,7 @@ from pypto.ir.walk import walk, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.inline_splice import InlineCallee, Splice, fresh_inline_var, prepare_callee, splice
 from pypto.passes.leading_comments import with_comments_first
+from pypto.passes.statement_lists import flat_stmts
 
 
 def inline_functions() -> Pass:
@@ -92,7 +93,7 @@ class _Expansion:
 
     def body(self, body: ir.Stmt) -> ir.Stmt:
         """Expand one function, branch, loop or scope body."""
-        old = ir.flatten_to_stmts(body)
+        old = flat_stmts(body)
         new: list[ir.Stmt] = []
         for position, stmt in enumerate(old):
             new += self._stmt(stmt, old, position)

@@ -16,6 +16,7 @@ from pypto.core.errors import internal_error
 from pypto.ir.rewrite import Substitution, map_expr
 from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.auto_name import base_of
+from pypto.passes.statement_lists import flat_stmts
 
 _counter = itertools.count()
 
@@ -58,7 +59,7 @@ def prepare_callee(function: ir.Function) -> InlineCallee:
     """Take an expanded Inline function apart; raises InternalError for a return that is not trailing."""
     stmts: list[ir.Stmt] = []
     result: ir.ReturnStmt | None = None
-    for stmt in ir.flatten_to_stmts(function.body):
+    for stmt in flat_stmts(function.body):
         if isinstance(stmt, ir.ReturnStmt):
             result = stmt
             break
@@ -175,7 +176,7 @@ def _copy_body(
     if callee.values is not None:
         body.append(ir.ReturnStmt(callee.values, callee.span))
     copied, _ = ir.deep_clone(ir.SeqStmts(body, callee.span), list(mapping.items()))
-    stmts = ir.flatten_to_stmts(copied)
+    stmts = flat_stmts(copied)
     if callee.values is None:
         return stmts, None
     result = stmts[-1]

@@ -28,6 +28,7 @@ from pypto.passes.base import Pass, create_program_pass
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.simplification.expressions import Rewriting
 from pypto.passes.simplification.unused import remove_unused
+from pypto.passes.statement_lists import flat_stmts
 
 _CONSTANTS = (ir.ConstInt, ir.ConstFloat, ir.ConstBool)
 
@@ -70,7 +71,7 @@ class _Simplification:
     # --- statements ---
 
     def _body(self, body: ir.Stmt) -> ir.Stmt:
-        old = ir.flatten_to_stmts(body)
+        old = flat_stmts(body)
         new: list[ir.Stmt] = []
         changed = False
         for stmt in old:
@@ -246,7 +247,7 @@ class _Simplification:
         self, body: ir.Stmt, return_vars: tuple[ir.Var, ...], comments: list[str]
     ) -> list[ir.Stmt]:
         """Return the statements of a body that replaces its loop or branch; its results become its values."""
-        stmts, values = _split_yield(ir.flatten_to_stmts(self._body(body)))
+        stmts, values = _split_yield(flat_stmts(self._body(body)))
         if return_vars:
             self._rewriting.replaced.update(zip(return_vars, values, strict=True))
         return with_comments_first(stmts, comments)
@@ -330,7 +331,7 @@ def _split_yield(stmts: list[ir.Stmt]) -> tuple[list[ir.Stmt], tuple[ir.Expr, ..
     if isinstance(last, ir.YieldStmt):
         return stmts[:-1], last.value_
     if isinstance(last, ir.RuntimeScopeStmt | ir.SplitAivScopeStmt):
-        inner, values = _split_yield(ir.flatten_to_stmts(last.body))
+        inner, values = _split_yield(flat_stmts(last.body))
         return [*stmts[:-1], last.replace(body=ir.flatten_stmts(inner, last.body.span))], values
     return stmts, ()
 

@@ -107,7 +107,7 @@ class _Run:
             if node in self._sums:
                 pending.pop()
                 continue
-            below = _region_leaves(node) if _is_linear(node) else operands_of(node)
+            below = _region(node)[1] if _is_linear(node) else operands_of(node)
             waiting = [leaf for leaf in below if leaf not in self._sums] if not is_opaque(node) else []
             if waiting:
                 pending += reversed(waiting)
@@ -143,13 +143,12 @@ class _Run:
     def _flattened(self, root: Expr) -> _Sum:
         coefficients = {root: 1}
         total = _Sum()
-        for node in _parents_first(root):
-            coefficient = coefficients[node]
-            if not _is_linear(node):
-                total.add(self._sums[node], coefficient)
-                continue
+        linear, leaves = _region(root)
+        for node in linear:
             for operand, factor in _linear_operands(node):
-                coefficients[operand] = coefficients.get(operand, 0) + coefficient * factor
+                coefficients[operand] = coefficients.get(operand, 0) + coefficients[node] * factor
+        for leaf in leaves:
+            total.add(self._sums[leaf], coefficients[leaf])
         total.merge_quotients()
         return total
 
@@ -219,32 +218,25 @@ def _linear_operands(node: Expr) -> list[tuple[Expr, int]]:
     return [(node.left, 1), (node.right, -1 if isinstance(node, nodes.Sub) else 1)]
 
 
-def _parents_first(root: Expr) -> list[Expr]:
-    """Return the nodes of the linear region below `root`, every node after all of its parents.
-
-    Leaves that have no order among each other appear from left to right.
-    """
+def _region(root: Expr) -> tuple[list[Expr], list[Expr]]:
+    """Return the linear nodes below `root`, parents first, and the leaves of that region from left to right."""
     finished: list[Expr] = []
+    leaves: list[Expr] = []
     entered: set[Expr] = set()
     pending: list[tuple[Expr, bool]] = [(root, False)]
     while pending:
         node, leaving = pending.pop()
         if leaving:
             finished.append(node)
-            continue
-        if node in entered:
-            continue
-        entered.add(node)
-        pending.append((node, True))
-        if _is_linear(node):
-            # The left operand is entered last, finishes last, and so comes first in the reversed order.
-            pending += [(operand, False) for operand, _ in _linear_operands(node)]
+        elif node not in entered:
+            entered.add(node)
+            if _is_linear(node):
+                pending.append((node, True))
+                pending += [(operand, False) for operand, _ in reversed(_linear_operands(node))]
+            else:
+                leaves.append(node)
     finished.reverse()
-    return finished
-
-
-def _region_leaves(root: Expr) -> list[Expr]:
-    return [node for node in _parents_first(root) if not _is_linear(node)]
+    return finished, leaves
 
 
 def _build(total: _Sum, dtype: DataType, span: Span) -> Expr:

@@ -70,25 +70,25 @@ Matcher = Callable[[Any, Expr, Expr, BoundSource], "Expr | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
+class Pattern:
     """A node of a pattern: an operator with operands, or a letter."""
 
     cls: type[Expr] | None
-    operands: tuple[_Pattern, ...]
+    operands: tuple[Pattern, ...]
     letter: str
 
 
-def _parse(text: str) -> _Pattern:
+def parse_pattern(text: str) -> Pattern:
     return _pattern(ast.parse(text, mode="eval").body)
 
 
-def _pattern(node: ast.AST) -> _Pattern:
+def _pattern(node: ast.AST) -> Pattern:
     if isinstance(node, ast.Name):
-        return _Pattern(None, (), node.id)
+        return Pattern(None, (), node.id)
     if isinstance(node, ast.Constant):
-        return _Pattern(None, (), str(node.value))
+        return Pattern(None, (), str(node.value))
     cls, operands = _operator(node)
-    return _Pattern(cls, tuple(_pattern(operand) for operand in operands), "")
+    return Pattern(cls, tuple(_pattern(operand) for operand in operands), "")
 
 
 def _operator(node: ast.AST) -> tuple[type[Expr], list[ast.expr]]:
@@ -109,7 +109,7 @@ def _is_constant_letter(letter: str) -> bool:
     return letter.startswith("c")
 
 
-class _Writer:
+class RuleWriter:
     """Writes the function of one rule."""
 
     def __init__(self, rule: Rule) -> None:
@@ -130,13 +130,13 @@ class _Writer:
 
     def function(self) -> Matcher:
         """Compile the rule to `f(node, left, right, bounds) -> Expr | None`."""
-        pattern = _parse(self.rule.pattern)
+        pattern = parse_pattern(self.rule.pattern)
         places = ["left", "right"] if len(pattern.operands) == 2 else ["left"]
         for place, operand in zip(places, pattern.operands, strict=True):
             self._match(operand, place)
         if self.rule.when:
             self.lines.append(f"if not ({self._condition()}): return None")
-        result = self._build(_parse(self.rule.result))
+        result = self._build(parse_pattern(self.rule.result))
         self.lines.append(f"return {result}")
         source = "def rule(node, left, right, bounds):\n" + "".join(f"    {line}\n" for line in self.lines)
         exec(source, self.names)
@@ -151,7 +151,7 @@ class _Writer:
         self.names[cls.__name__] = cls
         return cls.__name__
 
-    def _match(self, pattern: _Pattern, place: str) -> None:
+    def _match(self, pattern: Pattern, place: str) -> None:
         if pattern.cls is None:
             self._match_letter(pattern.letter, place)
             return
@@ -189,7 +189,7 @@ class _Writer:
 
         return ast.unparse(Names().visit(ast.parse(self.rule.when, mode="eval").body))
 
-    def _build(self, pattern: _Pattern) -> str:
+    def _build(self, pattern: Pattern) -> str:
         """Write what builds the result; return the name (or text) that holds it."""
         if pattern.cls is None:
             return self._build_letter(pattern.letter)
@@ -216,7 +216,7 @@ class _Writer:
             return f"ConstInt({letter}, literal_dtype(node), node.span)"
         return self.bound[letter]
 
-    def _number(self, pattern: _Pattern) -> str | None:
+    def _number(self, pattern: Pattern) -> str | None:
         """Return integer arithmetic for a result part made of constants only, None for any other."""
         if pattern.cls is None:
             if pattern.letter.isdigit():
@@ -228,7 +228,7 @@ class _Writer:
         template = _NUMBER_TEMPLATES.get(pattern.cls)
         return template.format(*parts) if template is not None else None
 
-    def _first_dtype(self, pattern: _Pattern) -> str:
+    def _first_dtype(self, pattern: Pattern) -> str:
         while pattern.operands:
             pattern = pattern.operands[0]
         if pattern.letter.isdigit():
@@ -300,7 +300,7 @@ class RuleSet:
 
     def _candidates(self, kinds: tuple[type[Expr], type[Expr]]) -> list[Matcher]:
         if self._compiled is None:
-            self._compiled = [(_Writer(rule).function(), *_required_kinds(rule)) for rule in self._rules]
+            self._compiled = [(RuleWriter(rule).function(), *_required_kinds(rule)) for rule in self._rules]
         return [
             matcher
             for matcher, left, right in self._compiled
@@ -309,6 +309,6 @@ class RuleSet:
 
 
 def _required_kinds(rule: Rule) -> tuple[type[Expr] | None, type[Expr] | None]:
-    operands = _parse(rule.pattern).operands
+    operands = parse_pattern(rule.pattern).operands
     kinds = [ConstInt if o.cls is None and _is_constant_letter(o.letter) else o.cls for o in operands]
     return (kinds[0], kinds[1]) if len(kinds) == 2 else (kinds[0], None)

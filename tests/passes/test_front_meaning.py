@@ -1,0 +1,87 @@
+"""Front-end passes keep the meaning of random programs, and the promises they declare."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from pypto import ir, passes
+from tests.passes.interpreter import OutOfSteps, run_function
+from tests.passes.random_programs import scalar_programs
+
+FRONT = (
+    passes.unroll_loops,
+    passes.ctrl_flow_transform,
+    passes.convert_to_ssa,
+    passes.simplify,
+    passes.normalize_stmt_structure,
+    passes.flatten_call_expr,
+)
+ARGUMENTS = [(0, 0), (3, 1), (2, 7)]
+
+slow = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def results(program: ir.Program) -> list[list[int]]:
+    return [run_function(program, "main", args) for args in ARGUMENTS]
+
+
+def expected_results(program: ir.Program) -> list[list[int]]:
+    try:
+        return results(program)
+    except OutOfSteps:
+        assume(False)
+        raise
+
+
+@slow
+@given(scalar_programs())
+def test_front_passes_keep_the_results_of_random_kernels(program: ir.Program) -> None:
+    expected = expected_results(program)
+    for factory in FRONT:
+        one_pass = factory()
+        program = one_pass(program)
+        assert results(program) == expected, one_pass.get_name()
+        produced = one_pass.get_produced_properties()
+        assert passes.PropertyVerifierRegistry.verify(produced, program) == [], one_pass.get_name()
+    structural = passes.get_structural_properties()
+    assert passes.PropertyVerifierRegistry.verify(structural, program) == []
+
+
+@slow
+@given(scalar_programs())
+def test_control_flow_lowering_leaves_no_escape(program: ir.Program) -> None:
+    lowered = passes.ctrl_flow_transform()(program)
+    found = passes.PropertyVerifierRegistry.verify(
+        passes.ctrl_flow_transform().get_produced_properties(), lowered
+    )
+    assert found == []
+    assert passes.ctrl_flow_transform()(lowered) is lowered
+
+
+@slow
+@given(scalar_programs(kernel=False))
+def test_simplify_is_sound_before_ssa_form(program: ir.Program) -> None:
+    expected = expected_results(program)
+    assert results(passes.simplify()(program)) == expected
+
+
+@slow
+@given(scalar_programs(kernel=False))
+def test_ssa_conversion_of_ssa_input_keeps_the_structure(program: ir.Program) -> None:
+    once = passes.convert_to_ssa()(program)
+    ir.assert_structural_equal(passes.convert_to_ssa()(once), once)
+
+
+@slow
+@given(scalar_programs(), st.integers(0, 3), st.integers(0, 3))
+def test_simplify_twice_keeps_the_results(program: ir.Program, p: int, q: int) -> None:
+    try:
+        expected = run_function(program, "main", (p, q))
+    except OutOfSteps:
+        assume(False)
+    for factory in (passes.ctrl_flow_transform, passes.convert_to_ssa, passes.simplify, passes.simplify):
+        program = factory()(program)
+    assert run_function(program, "main", (p, q)) == expected
