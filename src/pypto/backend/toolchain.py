@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NAMES_ON_PATH = ("c++", "g++", "clang++")
+_LONG_ORCHESTRATION = 8192  # bytes of source; about twenty tasks
 _PROBE_SOURCE = 'extern "C" int pypto_probe(int x) { return x + 1; }\n'
 
 
@@ -125,7 +126,7 @@ def flags_for(kind: CodeKind, compiler: CompilerIdentity, source_bytes: int) -> 
     if kind is CodeKind.EXTERNAL_KERNEL:
         return (*common, "-O3", *compiler.tuning)
     if kind is CodeKind.ORCHESTRATION:
-        return (*common, "-O1" if source_bytes < 32768 else "-O0", "-fno-exceptions")
+        return (*common, "-O1" if source_bytes < _LONG_ORCHESTRATION else "-O0", "-fno-exceptions")
     return (*common, "-O2", "-pthread")
 
 

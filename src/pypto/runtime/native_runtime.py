@@ -20,6 +20,7 @@ from pypto.runtime import build
 
 _VOID = ctypes.c_void_p
 _ERROR_BYTES = 4096
+_LARGE_CODE = 1 << 20
 _DESCRIPTOR = struct.Struct("=QQQ5I5III")
 _OPTIONS = struct.Struct("@6iP")
 
@@ -106,6 +107,7 @@ class NativeProgram:
             _address(library, entry, orchestration),
             _optional_address(library, config),
             _address(library, "pypto_bind_runtime", orchestration),
+            _stack_bytes(orchestration),
         )
         if handle is None:
             raise RuntimeError(f"{orchestration} was built against another version of the task API")
@@ -183,7 +185,7 @@ def _runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(str(build.runtime_library()))
     i32, u64, text = ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p
     signatures = {
-        "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID]),
+        "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID, u64]),
         "pypto_program_free": (None, [_VOID]),
         "pypto_program_add_kernel": (None, [_VOID, i32, _VOID, u64, i32, text]),
         "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, text, u64]),
@@ -218,6 +220,15 @@ def _address(library: ctypes.CDLL, name: str, path: Path) -> ctypes.c_void_p:
 
 def _optional_address(library: ctypes.CDLL, name: str) -> ctypes.c_void_p | None:
     return ctypes.cast(getattr(library, name), _VOID) if name and hasattr(library, name) else None
+
+
+def _stack_bytes(orchestration: Path) -> int:
+    """The stack that an orchestration needs when that is more than every thread has, else 0.
+
+    A straight-line orchestration has one frame with the arguments of all its tasks, about twice its code.
+    """
+    code = orchestration.stat().st_size
+    return 8 * code if code > _LARGE_CODE else 0
 
 
 def _workspace_bytes(library: ctypes.CDLL) -> int:

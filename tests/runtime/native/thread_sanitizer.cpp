@@ -125,7 +125,7 @@ void call(pypto::Program* program, int32_t workers, uint64_t seed) {
 }  // namespace
 
 int main() {
-    pypto::Program* program = pypto_program_new(reinterpret_cast<void*>(&orchestrate), nullptr, &pypto_bind_runtime);
+    pypto::Program* program = pypto_program_new(reinterpret_cast<void*>(&orchestrate), nullptr, &pypto_bind_runtime, 1 << 20);
     void (*kernels[])(int64_t*) = {accumulate, mark_block, touch, fail_always};
     for (int32_t i = 0; i < 4; ++i) {
         pypto_program_add_kernel(program, i, reinterpret_cast<void*>(kernels[i]), 256, 0, "kernel");

@@ -365,19 +365,17 @@ public:
     int64_t initial_int = 0;
 };
 
-// What a submit gives back: the task's id and the tensors that the runtime created for it. Small, because
-// unoptimised code keeps one on the stack for every submit of a function.
+// What a submit gives back: the task's id and the tensors that the runtime created for it. Most tasks create none, and
+// a generated function holds one of these per task, so the tensors are kept outside.
 class TaskOutputTensors {
 public:
     TaskOutputTensors() = default;
-    TaskOutputTensors(const TaskOutputTensors& other) : id_(other.id_) {
-        for (uint32_t i = 0; i < other.count_; ++i) append(other.tensors_[i]);
-    }
+    TaskOutputTensors(const TaskOutputTensors& other) : id_(other.id_) { append_all(other); }
     TaskOutputTensors& operator=(const TaskOutputTensors& other) {
         if (this == &other) return *this;
         clear();
         id_ = other.id_;
-        for (uint32_t i = 0; i < other.count_; ++i) append(other.tensors_[i]);
+        append_all(other);
         return *this;
     }
     ~TaskOutputTensors() { clear(); }
@@ -386,15 +384,16 @@ public:
     uint32_t size() const { return count_; }
     bool empty() const { return count_ == 0; }
     // The i-th created tensor; an empty tensor when there is none, which only happens after a fatal error.
-    const ChipTensor& get_ref(uint32_t i) const { return i < count_ ? tensors_[i] : missing(i); }
+    const ChipTensor& get_ref(uint32_t i) const {
+        if (i < count_) return tensors_[i];
+        return missing(i);
+    }
 
     // For the runtime.
     void set_task_id(PTO2TaskId id) { id_ = id; }
     void append(const ChipTensor& tensor) {
         if (count_ == PYPTO_MAX_TENSORS) return;
-        if (tensors_ == nullptr) {
-            tensors_ = static_cast<ChipTensor*>(::operator new(sizeof(ChipTensor) * PYPTO_MAX_TENSORS));
-        }
+        if ((count_ & (count_ - 1)) == 0) grow(count_ == 0 ? 1 : 2 * count_);
         new (static_cast<void*>(tensors_ + count_)) ChipTensor(tensor);
         ++count_;
     }
@@ -405,16 +404,26 @@ private:
         if (!rt_is_fatal()) rt_report_fatal(1, "task has no created output number %u", i);
         return nothing;
     }
+    void append_all(const TaskOutputTensors& other) {
+        for (uint32_t i = 0; i < other.count_; ++i) append(other.get_ref(i));
+    }
+    // Tensors hold no pointer to themselves, so they may be moved as bytes.
+    void grow(uint32_t capacity) {
+        void* larger = __builtin_malloc(sizeof(ChipTensor) * capacity);
+        if (count_ != 0) __builtin_memcpy(larger, static_cast<void*>(tensors_), sizeof(ChipTensor) * count_);
+        __builtin_free(static_cast<void*>(tensors_));
+        tensors_ = static_cast<ChipTensor*>(larger);
+    }
     void clear() {
         for (uint32_t i = 0; i < count_; ++i) tensors_[i].~ChipTensor();
-        count_ = 0;
-        ::operator delete(static_cast<void*>(tensors_));
+        __builtin_free(static_cast<void*>(tensors_));
         tensors_ = nullptr;
+        count_ = 0;
     }
 
     PTO2TaskId id_ = PTO2TaskId::invalid();
-    ChipTensor* tensors_ = nullptr;  // room for PYPTO_MAX_TENSORS once there is one
     uint32_t count_ = 0;
+    ChipTensor* tensors_ = nullptr;
 };
 
 // ---------------------------------------------------------------- task description

@@ -23,7 +23,7 @@ struct Program {
     void (*entry)(const ChipTaskArgs&) = nullptr;
     PTO2OrchestrationConfig (*config)(const ChipTaskArgs&) = nullptr;
     std::vector<std::unique_ptr<Kernel>> kernels;  // by func id, with gaps
-    std::vector<std::string> names;
+    uint64_t stack_bytes = 0;  // what the orchestration may need; 0 when the caller's stack is enough
 
     const Kernel* find(int32_t id) const {
         return id >= 0 && static_cast<size_t>(id) < kernels.size() ? kernels[id].get() : nullptr;

@@ -36,6 +36,23 @@ const PyptoRuntimeApi kApi = {
     },
 };
 
+// Runs `action` on a thread with a stack of that size. False when there is none to be had.
+template <class Action>
+bool run_on_stack(uint64_t bytes, Action& action) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_t thread;
+    auto main = [](void* given) -> void* {
+        (*static_cast<Action*>(given))();
+        return nullptr;
+    };
+    bool started = pthread_attr_setstacksize(&attributes, (bytes + 0xFFFF) & ~uint64_t{0xFFFF}) == 0 &&
+                   pthread_create(&thread, &attributes, main, &action) == 0;
+    pthread_attr_destroy(&attributes);
+    if (started) pthread_join(thread, nullptr);
+    return started;
+}
+
 // Arguments that share memory share a space, so that overlap between them is seen.
 void assign_spaces(std::vector<ChipTensor>& tensors) {
     std::vector<ChipTensor*> order;
@@ -57,9 +74,11 @@ void assign_spaces(std::vector<ChipTensor>& tensors) {
 
 #define PYPTO_EXPORT extern "C" __attribute__((visibility("default")))
 
-PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config, int32_t (*bind)(const PyptoRuntimeApi*)) {
+PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config, int32_t (*bind)(const PyptoRuntimeApi*),
+                                               uint64_t stack_bytes) {
     if (bind(&pypto::kApi) != 0) return nullptr;
     auto* program = new pypto::Program;
+    program->stack_bytes = stack_bytes;
     program->entry = reinterpret_cast<void (*)(const ChipTaskArgs&)>(entry);
     program->config = reinterpret_cast<PTO2OrchestrationConfig (*)(const ChipTaskArgs&)>(config);
     return program;
@@ -95,7 +114,13 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     if (tensor_count > 1) assign_spaces(tensors);
     Engine& engine = Engine::instance();
     Run* run = engine.acquire_run(*options);
-    std::string message = run->execute(*program, tensors, scalars, scalar_count);
+    std::string message;
+    auto execute = [&] { message = run->execute(*program, tensors, scalars, scalar_count); };
+    if (program->stack_bytes == 0) {
+        execute();
+    } else if (!run_on_stack(program->stack_bytes, execute)) {
+        message = "no thread with a stack of " + std::to_string(program->stack_bytes) + " bytes";
+    }
     engine.release_run(run);
     if (message.empty()) return 0;
     snprintf(error, error_bytes, "%s", message.c_str());
