@@ -576,3 +576,27 @@ def test_loop_bounds_are_integer_scalars():
     for bound in ("x", "1.5"):
         with pytest.raises(ParserTypeError, match="must be integer scalars"):
             statements(X, f"for i in pl.range({bound}):\n    pass\nreturn x")
+
+
+def test_assigning_a_carried_name_in_a_branch_keeps_the_carried_value_otherwise():
+    body = """
+    for i, (acc,) in pl.range(4, init_values=(x,)):
+        if i > 2:
+            acc = pl.add(acc, x)
+        r = pl.yield_(acc)
+    return r
+    """
+    loop = statements(X, body)[0]
+    seed, branch, yielded = stmts_of(loop.body)
+    assert seed.value is loop.iter_args[0]
+    assert branch.then_body.var is seed.var is yielded.value[0]
+
+
+def test_assigning_a_carried_name_in_the_body_itself_makes_one_new_variable():
+    loop = statements(
+        X,
+        "for i, (acc,) in pl.range(4, init_values=(x,)):\n    acc = pl.exp(acc)\n    acc = pl.exp(acc)\nreturn x",
+    )[0]
+    first, second = stmts_of(loop.body)
+    assert first.var is second.var
+    assert first.value.args[0] is loop.iter_args[0]

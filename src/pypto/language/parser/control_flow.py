@@ -68,7 +68,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         for arg, init in zip(iter_names or [], inits, strict=True)
     ]
     frame = Frame(kind, yields=Yields(), carries_values=bool(carried))
-    body = _loop_body(p, node, frame, [(name, loop_var), *((arg.name_hint, arg) for arg in carried)])
+    body = _loop_body(p, node, frame, loop_var, carried)
     results = _loop_results(p, node, frame, carried, "For")
     start, stop, step = bounds
     loop = ir.ForStmt(
@@ -237,15 +237,15 @@ def _loop_attrs(p: FunctionParser, node: ast.expr) -> dict[str, Any]:
 
 
 def _loop_body(
-    p: FunctionParser, node: ast.For, frame: Frame, bindings: Sequence[tuple[str, ir.Var]]
+    p: FunctionParser, node: ast.For, frame: Frame, loop_var: ir.Var, carried: Sequence[ir.IterArg]
 ) -> ir.Stmt:
     """Parse a loop body; without carried values and yields its names leak outward."""
     p.frames.append(frame)
     p.names.push()
     try:
-        for name, variable in bindings:
-            p.bind_new(name, variable, allow_redefinition=True)
-        statements = p.block(node.body)
+        for variable in (loop_var, *carried):
+            p.bind_new(variable.name_hint, variable, allow_redefinition=True)
+        statements = p.block(node.body, carried=carried)
     finally:
         p.frames.pop()
         leaks = not frame.carries_values and frame.yields is not None and not frame.yields.names
@@ -339,7 +339,7 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
         condition = _condition(p, condition_node, "while")
         if p.comments is not None:
             p.hold_comments(node.body[0])
-        statements = p.block(node.body[1:])
+        statements = p.block(node.body[1:], carried=carried)
     finally:
         p.frames.pop()
         p.names.pop()

@@ -19,7 +19,7 @@ from pypto.language.parser.diagnostics import (
     UndefinedVariableError,
     UnsupportedFeatureError,
 )
-from pypto.language.parser.names import Names
+from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
 from pypto.language.typing import DynVar
@@ -83,6 +83,14 @@ class Frame:
     split_mode: ir.SplitMode | None = None  # split_aiv only
 
 
+@dataclass(frozen=True, slots=True)
+class CarryingBody:
+    """The body of a loop with carried values: its names and its statements so far."""
+
+    names: dict[str, Binding]
+    statements: list[ir.Stmt]
+
+
 LOOP_KINDS = frozenset({"range", "parallel", "unroll", "pipeline", "while"})
 
 
@@ -124,6 +132,7 @@ class FunctionParser:
         self.dump_tagged: dict[ir.Var, None] = {}
         self.producers: dict[ir.Var, tuple[str, ir.Var, int]] = {}
         self.task_id_versions: dict[ir.Var, int] = {}
+        self.carrying_bodies: dict[ir.IterArg, CarryingBody] = {}
         self.buffer_metadata: dict[ir.Var, dict[str, Any]] = {}
         self.inline_return: ir.Expr | None = None
         self.inline_depth = 0
@@ -176,11 +185,18 @@ class FunctionParser:
         """Append a statement to the block being parsed."""
         self.statements.append(stmt)
 
-    def block(self, body: Sequence[ast.stmt], limit: int | None = None) -> list[ir.Stmt]:
-        """Parse the statements of a nested block; `limit` is the line at which the block ends at the
-        latest."""
+    def block(
+        self, body: Sequence[ast.stmt], limit: int | None = None, carried: Sequence[ir.IterArg] = ()
+    ) -> list[ir.Stmt]:
+        """Parse the statements of a nested block.
+
+        `limit` is the line at which the block ends at the latest, `carried` what a loop with this body
+        carries.
+        """
         outer = self.statements
         self.statements = []
+        for arg in carried:
+            self.carrying_bodies[arg] = CarryingBody(self.names.current, self.statements)
         try:
             self.parse_statements(body, limit)
             return self.statements
