@@ -18,7 +18,7 @@ from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
 from pypto.ir.types import ArrayType, ScalarType, ShapedType, TensorType, TileType, TupleType, Type
 
 __all__ = [
-    "BodyVars",
+    "FunctionVars",
     "TypeSymbols",
     "assign_names",
     "body_vars",
@@ -80,9 +80,21 @@ class TypeSymbols:
 _NO_SYMBOLS: dict[int, Var] = {}
 
 
-def function_vars(function: Function) -> BodyVars:
-    """Definitions, uses and callees of a function's body and attributes."""
-    return body_vars(function.body, *attr_references(function.attrs_))
+@dataclass(frozen=True, slots=True)
+class FunctionVars:
+    """What one function defines and mentions. Symbols are the variables inside types, by id."""
+
+    body: BodyVars
+    signature_symbols: dict[int, Var]
+    body_symbols: dict[int, Var]
+
+
+def function_vars(function: Function, types: TypeSymbols) -> FunctionVars:
+    """The variables of a function's signature, body and attributes."""
+    body = body_vars(function.body, *attr_references(function.attrs_))
+    symbols = types.of_variables(body.defined)
+    symbols.update(types.of_variables(body.used))
+    return FunctionVars(body, types.of_signature(function), symbols)
 
 
 def body_vars(*roots: IRNode) -> BodyVars:
@@ -142,13 +154,11 @@ def assign_names(variables: Iterable[Var], reserved: Iterable[str] = ()) -> dict
     return names
 
 
-def function_names(
-    function: Function, body: BodyVars, declared: dict[int, str], types: TypeSymbols
-) -> dict[int, str]:
+def function_names(function: Function, variables: FunctionVars, declared: dict[int, str]) -> dict[int, str]:
     """The names that one function prints with. `declared`: the symbols that the program declares, by id."""
-    signature = types.of_signature(function)
-    symbols = {**signature, **types.of_variables(body.defined), **types.of_variables(body.used)}
-    here = {i: declared[i] for i in (*symbols, *map(id, body.used)) if i in declared}
+    body, signature = variables.body, variables.signature_symbols
+    symbols = {**signature, **variables.body_symbols}
+    here = {i: declared[i] for i in (*symbols, *map(id, body.used)) if i in declared} if declared else {}
     candidates = (*function.params_, *body.defined, *body.used, *symbols.values())
     names = assign_names([var for var in candidates if id(var) not in here], here.values())
     names.update(here)
@@ -159,31 +169,32 @@ def function_names(
     return names
 
 
-def declared_symbols(program: Program, bodies: dict[str, BodyVars], types: TypeSymbols) -> dict[int, str]:
+def declared_symbols(program: Program, variables: dict[str, FunctionVars]) -> dict[int, str]:
     """The names of the symbols that stand for extents and are bound by no function, by id.
 
     A parameter that another parameter's valid shape reads is declared too: annotations are evaluated before
     parameters exist.
     """
     found: dict[int, Var] = {}
+    for each in variables.values():
+        found.update(each.signature_symbols)
+        found.update(each.body_symbols)
+    if not found:
+        return {}
     bound: set[int] = set()
     needed: set[int] = set()
     for name, function in program.functions_.items():
-        body = bodies[name]
-        found.update(types.of_signature(function))
-        found.update(types.of_variables(body.defined))
-        found.update(types.of_variables(body.used))
         params = {id(param) for param in function.params_}
         for param in function.params_:
             needed.update(params.intersection(_valid_shape_symbols(param.type)))
-        bound.update(params, (id(var) for var in body.defined))
+        bound.update(params, (id(var) for var in variables[name].body.defined))
     return assign_names([var for i, var in found.items() if i not in bound or i in needed])
 
 
-def function_order(program: Program, bodies: dict[str, BodyVars]) -> list[Function]:
+def function_order(program: Program, variables: dict[str, FunctionVars]) -> list[Function]:
     """Callees before callers, both in name order; plain name order when calls form a cycle."""
     functions = program.functions_
-    callees = {name: sorted(c for c in bodies[name].callees if c in functions) for name in functions}
+    callees = {name: sorted(c for c in variables[name].body.callees if c in functions) for name in functions}
     order: list[Function] = []
     state: dict[str, bool] = {}  # False while the callees are being placed, True when placed
     for root in functions:

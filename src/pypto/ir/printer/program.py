@@ -6,7 +6,7 @@ from pypto.ir.enums import FunctionType, ParamDirection, Role, SplitMode
 from pypto.ir.printer.attributes import attr_text
 from pypto.ir.printer.literals import double_quoted
 from pypto.ir.printer.names import (
-    BodyVars,
+    FunctionVars,
     TypeSymbols,
     declared_symbols,
     function_names,
@@ -28,8 +28,8 @@ def print_program(state: State, program: Program) -> None:
     """Header, symbol declarations, and the class with its functions, callees first."""
     state.in_program = True
     types = TypeSymbols()
-    bodies = {name: function_vars(function) for name, function in program.functions_.items()}
-    declared = declared_symbols(program, bodies, types)
+    variables = {name: function_vars(function, types) for name, function in program.functions_.items()}
+    declared = declared_symbols(program, variables)
     name = program.name or "Program"
     module = (
         "import pypto.language as pl"
@@ -44,25 +44,20 @@ def print_program(state: State, program: Program) -> None:
     lines += [f"@{state.prefix}.program", f"class {name}:"]
     if not program.functions_:
         lines.append(f"{INDENT}pass")
-    for function in function_order(program, bodies):
-        _print_function(state, function, bodies[function.name], declared, types, INDENT)
+    for function in function_order(program, variables):
+        _print_function(state, function, variables[function.name], declared, INDENT)
 
 
 def print_function(state: State, function: Function) -> None:
     """A function outside a program: no header, no declarations, no `self`."""
-    _print_function(state, function, function_vars(function), {}, TypeSymbols(), "")
+    _print_function(state, function, function_vars(function, TypeSymbols()), {}, "")
 
 
 def _print_function(
-    state: State,
-    function: Function,
-    body: BodyVars,
-    declared: dict[int, str],
-    types: TypeSymbols,
-    indent: str,
+    state: State, function: Function, variables: FunctionVars, declared: dict[int, str], indent: str
 ) -> None:
-    names = function_names(function, body, declared, types)
-    state.enter_function(names, frozenset(id(var) for var in body.defined))
+    names = function_names(function, variables, declared)
+    state.enter_function(names, frozenset(id(var) for var in variables.body.defined))
     state.lines.append(indent + _decorator(state, function))
     state.in_signature = True
     state.lines.append(indent + _signature(state, function))
