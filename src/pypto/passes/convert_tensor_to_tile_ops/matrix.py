@@ -61,9 +61,13 @@ def _operand(k: KernelLowering, arg: ir.Expr, transposed: bool, dtype: DataType)
     tile = in_dtype(k, k.tile(arg, Mat), dtype)
     if tile_type(tile).memory_space not in _MATRIX_SPACES:
         tile = k.let(f"{name}_mat", k.op("tile.move", [tile], target_memory=Mat))
-    if transposed:
-        tile = k.let(f"{name}_t", k.op("tile.transpose_view", [tile]))
-    return tile
+    if not transposed:
+        return tile
+    rank = len(tile_type(tile).shape_)
+    if rank == 2:
+        return k.let(f"{name}_t", k.op("tile.transpose_view", [tile]))
+    # each matrix of a batch: no view has its elements
+    return k.let(f"{name}_t", k.op("tile.transpose", [tile, k.index(rank - 2), k.index(rank - 1)]))
 
 
 def _common_dtype(lhs: ir.Expr, rhs: ir.Expr) -> DataType:
