@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import struct
 import warnings
 from collections.abc import Sequence
@@ -286,8 +287,6 @@ def test_ctypes_values_must_have_the_exact_type() -> None:
 
 
 def test_run_config_has_the_documented_fields_in_order() -> None:
-    import dataclasses
-
     from pypto.runtime import RunConfig
 
     names = [f.name for f in dataclasses.fields(RunConfig)]
@@ -342,6 +341,7 @@ def test_run_config_diagnostics_and_old_names() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert old.enable_l2_swimlane == 2 == old.enable_chip_swimlane
+        assert dataclasses.replace(old, enable_chip_swimlane=3).enable_chip_swimlane == 3
     with pytest.warns(DeprecationWarning):
         old.enable_l2_swimlane = 1
     assert old.enable_chip_swimlane == 1

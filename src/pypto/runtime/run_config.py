@@ -71,7 +71,7 @@ class RunConfig:
         self.backend_type = backend_of_platform(self.platform)
         if self.device_id < 0:
             raise ValueError(f"device_id must not be negative, got {self.device_id}")
-        if enable_l2_swimlane is not None:
+        if enable_l2_swimlane is not None and not isinstance(enable_l2_swimlane, _ReadBack):
             if self.enable_chip_swimlane:
                 raise ValueError("pass only enable_chip_swimlane, enable_l2_swimlane is its old name")
             _warn_of_old_name()
@@ -93,8 +93,12 @@ class RunConfig:
         )
 
 
+class _ReadBack(int):
+    """A level read under the old name. `dataclasses.replace` hands it to the constructor, which ignores it."""
+
+
 def _get_old_swimlane(config: RunConfig) -> int:
-    return config.enable_chip_swimlane
+    return _ReadBack(config.enable_chip_swimlane)
 
 
 def _set_old_swimlane(config: RunConfig, value: int) -> None:
