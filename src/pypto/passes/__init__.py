@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pypto.passes.ctrl_flow_transform import ctrl_flow_transform
     from pypto.passes.deduplicate_outlined_kernels import deduplicate_outlined_kernels, explain_deduplication
     from pypto.passes.derive_call_directions import derive_call_directions
+    from pypto.passes.expand_manual_phase_fence import expand_manual_phase_fence
     from pypto.passes.expand_mixed_kernel import expand_mixed_kernel
     from pypto.passes.flatten_call_expr import flatten_call_expr
     from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
@@ -91,6 +92,7 @@ FACTORIES = (
     "materialize_assemble_copies",
     "derive_call_directions",
     "auto_derive_task_dependencies",
+    "expand_manual_phase_fence",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
 )
@@ -162,6 +164,7 @@ __all__ = [
     "materialize_assemble_copies",
     "derive_call_directions",
     "auto_derive_task_dependencies",
+    "expand_manual_phase_fence",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
 ]

@@ -28,6 +28,7 @@ LOWERING = (
     "materialize_assemble_copies",
     "derive_call_directions",
     "auto_derive_task_dependencies",
+    "expand_manual_phase_fence",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
 )

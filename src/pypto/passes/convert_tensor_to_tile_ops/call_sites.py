@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.ir.op_registry import create_op_call
+from pypto.ir.return_types import deduce_call_return_type
 from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
 from pypto.passes.convert_tensor_to_tile_ops.kernel import LocalNames
 from pypto.passes.leading_comments import with_comments_first
@@ -176,7 +177,7 @@ def _in_terms_of_caller(call: Dispatch, output: Output, program: ir.Program) -> 
             for param, arg in zip(callee.params_, call.args_, strict=False)
             if isinstance(param.type, ir.ScalarType)
         }
-        (type,) = ir.deduce_call_return_type(callee.params_, call.args_, [output.type])
+        (type,) = deduce_call_return_type(callee.params_, call.args_, [output.type])
         type = ir.Substitution(scalars).type(type)
     if not isinstance(type, ir.TensorType):
         raise internal_error(f"An output of the dispatch of '{call.op.name}' is not a tensor", call.span)
