@@ -9,7 +9,7 @@ from pypto.ir.walk import exprs_of, walk, walk_stmts
 from pypto.passes.convert_tensor_to_tile_ops.converters import CONVERTERS
 from pypto.passes.diagnostics import Diagnostic, error
 
-_ON_MEMORY = frozenset({"tensor.read", "tensor.write"})
+_ON_MEMORY = frozenset({"tensor.read", "tensor.write", "tensor.dim"})
 
 
 def verify(program: ir.Program) -> list[Diagnostic]:
@@ -26,11 +26,16 @@ def _function(function: ir.Function) -> Iterator[Diagnostic]:
     for stmt in walk_stmts(function.body):
         for expr in exprs_of(stmt):
             for node in walk(expr, once=True) if not isinstance(expr, ir.Var) else ():
-                if isinstance(node, ir.Call) and node.op.name in CONVERTERS and not _is_on_memory(node):
+                if isinstance(node, ir.Call) and _has_tile_form(node) and not _is_on_memory(node):
                     message = f"Tensor operator '{node.op.name}' remains in InCore function '{function.name}'"
                     yield error("IncoreTileOps", 0, message, node.span)
 
 
+def _has_tile_form(call: ir.Call) -> bool:
+    """Say whether a call is a tensor operator that the lowering converts."""
+    return call.op.name.startswith("tensor.") and call.op.name in CONVERTERS
+
+
 def _is_on_memory(call: ir.Call) -> bool:
-    """Say whether a scalar read or write goes to a tensor in memory."""
+    """Say whether a scalar read, write or extent query goes to a tensor in memory."""
     return call.op.name in _ON_MEMORY and bool(call.args_) and isinstance(call.args_[0].type, ir.TensorType)
