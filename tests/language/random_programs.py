@@ -126,13 +126,13 @@ class ProgramGenerator:
     # -- compound statements ---------------------------------------------------------------------------------
 
     def _loop(self, names: _Names, indent: str, depth: int, in_scope: bool) -> list[str]:
-        kind = self._random.choice(
-            ["pl.range(3)", "pl.range(1, 4)", "pl.unroll(2)", "pl.pipeline(4, stage=2)"]
-        )
+        kind = self._random.choice(["range(3)", "range(1, 4)", "unroll(2)", "pipeline(4, stage=2)"])
         loop_var = self._fresh("i")
         inner = names.copy()
         inner.scalars.append(loop_var)
-        body = self._block(inner, indent + "    ", depth - 1, in_loop=True, in_scope=in_scope)
+        # Copies of an unrolled body assign the same variables; only names that leak read back as the same.
+        inner_depth = 0 if kind.startswith("unroll") else depth - 1
+        body = self._block(inner, indent + "    ", inner_depth, in_loop=True, in_scope=in_scope)
         return [f"{indent}for {loop_var} in pl.{kind}:", *body]
 
     def _carried_loop(self, names: _Names, indent: str, depth: int, in_scope: bool) -> list[str]:
