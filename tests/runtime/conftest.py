@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pypto.backend.toolchain import CodeKind
 from pypto.runtime import build
-from pypto.runtime.build import CompileJob
 from pypto.runtime.native_runtime import NativeKernel, NativeProgram
-from tests.runtime.script import Runner
-
-NATIVE = Path(__file__).parent / "native"
+from tests.runtime.script import Runner, native_jobs
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,11 +24,7 @@ def session_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def runner(session_store: Path) -> Runner:
     """The script orchestration with the test kernel as ids 0 (vector) and 1 (cube)."""
-    jobs = [
-        CompileJob(CodeKind.ORCHESTRATION, NATIVE / "orchestration.cpp", "test orchestration"),
-        CompileJob(CodeKind.EXTERNAL_KERNEL, NATIVE / "kernel.cpp", "test kernel"),
-    ]
-    orchestration, kernel = build.compile_jobs(jobs, with_runtime=True)
+    orchestration, kernel = build.compile_jobs(native_jobs(), with_runtime=True)
     kernels = [NativeKernel(0, "vector_test", False, kernel), NativeKernel(1, "cube_test", True, kernel)]
     names = ("aicpu_orchestration_entry", "aicpu_orchestration_config")
     return Runner(NativeProgram(orchestration, *names, kernels))

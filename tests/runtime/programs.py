@@ -1,4 +1,5 @@
 """Small programs for the tests of compiling and running."""
+# ruff: noqa: RET504  (a program names what it returns)
 
 from __future__ import annotations
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pypto.backend.toolchain import CodeKind
+from pypto.runtime.build import CompileJob
 from pypto.runtime.native_runtime import NativeProgram, RunOptions, RunTrace, pack_layout, pack_options
 
 INPUT, OUTPUT, INOUT, OUTPUT_EXISTING, NO_DEP = range(5)
-MIX, MEET, BLOCKS, EXCHANGE, FAIL, SCALARS, SLOW_ADD, ARENA, NOTHING = range(9)
+MIX, MEET, BLOCKS, EXCHANGE, FAIL, SCALARS, SLOW_ADD, ARENA, NOTHING, CRASH = range(10)
 EQ, NE, GT, LT, GE, LE = range(6)
 UNSET = -1
 
@@ -112,6 +115,17 @@ class Script:
         slot = self._new_id_slot()
         self._add(slot)
         return slot
+
+
+NATIVE = Path(__file__).parent / "native"
+
+
+def native_jobs() -> list[CompileJob]:
+    """The script orchestration and the kernel whose first scalar says what it does."""
+    return [
+        CompileJob(CodeKind.ORCHESTRATION, NATIVE / "orchestration.cpp", "test orchestration"),
+        CompileJob(CodeKind.EXTERNAL_KERNEL, NATIVE / "kernel.cpp", "test kernel"),
+    ]
 
 
 _CODES = {"uint32": 9, "int32": 5, "uint64": 10, "int64": 6, "int8": 3, "float32": 0}

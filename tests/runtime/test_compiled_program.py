@@ -331,4 +331,4 @@ def test_killed_compile_leaves_nothing_wrong(warm_store: Path, tmp_path: Path) -
     assert process.returncode == 0, errors
     old = [p for p in (warm_store / "tmp").rglob("*") if p.is_file() and p.stat().st_mtime < begun]
     assert old == []
-    assert not [p for p in (tmp_path / "out").rglob("*tmp*")]
+    assert not list((tmp_path / "out").rglob("*tmp*"))

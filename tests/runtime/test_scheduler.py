@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from tests.runtime.script import (
     ARENA,
     BLOCKS,
+    CRASH,
     EQ,
     EXCHANGE,
     FAIL,
@@ -33,6 +38,8 @@ from tests.runtime.script import (
     Runner,
     Script,
 )
+
+ROOT = Path(__file__).parents[2]
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -473,6 +480,35 @@ def test_failing_kernel_ends_the_run_with_its_name_and_block(runner: Runner) -> 
     with pytest.raises(RuntimeError, match=expected):
         runner.run(s, x, y)
     assert (y == 0).all(), "no task starts after a fatal error"
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (0, "crash: access to memory that is not there"),
+        (1, "crash: integer division by zero"),
+        (2, "exception of an unknown type"),
+    ],
+)
+@pytest.mark.parametrize("lanes", [(UNSET, 0, UNSET), (1, 0, UNSET)])
+def test_crash_in_a_kernel_is_an_error_of_the_run(
+    runner: Runner, what: int, message: str, lanes: tuple[int, int, int]
+) -> None:
+    for _ in range(3):  # the signal is not left blocked
+        s = Script()
+        s.submit(CRASH, (INOUT, 0), scalars=[what, 0], lanes=lanes, blocks=2)
+        with pytest.raises(
+            RuntimeError, match=rf"kernel '(vector|cube)_test' \(id .\), block . of 2: {message}"
+        ):
+            runner.run(s, zeros(4))
+
+
+def test_crash_outside_kernels_stays_what_it_was(runner: Runner) -> None:
+    runner.run(Script())
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.runtime.crash_outside_kernel"]
+    child = subprocess.run(command, capture_output=True, cwd=ROOT, check=False)
+    assert child.stdout == b"ran\n" and child.returncode == -signal.SIGSEGV
+    assert b"Segmentation fault" in child.stderr
 
 
 def test_first_error_is_reported(runner: Runner) -> None:

@@ -94,7 +94,7 @@ class RunConfig:
 
 
 class _ReadBack(int):
-    """A level read under the old name. `dataclasses.replace` hands it to the constructor, which ignores it."""
+    """A level read under the old name; the constructor ignores it when `dataclasses.replace` hands it on."""
 
 
 def _get_old_swimlane(config: RunConfig) -> int:

@@ -49,7 +49,7 @@ static void wait_for(uint32_t& flag, uint32_t value, const PyptoCoreContext* cor
     core->fail(core, "the other lane does not answer");
 }
 
-enum Op { MIX = 0, MEET = 1, BLOCKS = 2, EXCHANGE = 3, FAIL = 4, SCALARS = 5, SLOW_ADD = 6, ARENA = 7, NOTHING = 8 };
+enum Op { MIX = 0, MEET = 1, BLOCKS = 2, EXCHANGE = 3, FAIL = 4, SCALARS = 5, SLOW_ADD = 6, ARENA = 7, NOTHING = 8, CRASH = 9 };
 
 extern "C" {
 
@@ -124,6 +124,11 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
             break;
         }
         case NOTHING: break;
+        case CRASH:  // scalars: 0 wild access, 1 division by zero, 2 exception
+            if (scalars[0] == 0) *reinterpret_cast<volatile int*>(uintptr_t{64}) = 1;
+            if (scalars[0] == 1) at(tensor(args, 0), 0) = static_cast<uint32_t>(7 / static_cast<int>(scalars[1]));
+            if (scalars[0] == 2) throw 5;
+            break;
     }
 }
 }

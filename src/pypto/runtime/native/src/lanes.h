@@ -2,8 +2,6 @@
 // together.
 #pragma once
 
-#include <setjmp.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "buffers.h"
+#include "crash_guard.h"
 #include "task.h"
 
 namespace pypto {
@@ -28,6 +27,7 @@ public:
     }
 
     Lane() {
+        CrashGuard::install();
         core_.fail = &Lane::fail;
         core_.lane = this;
         std::lock_guard<std::mutex> guard(registry().mutex);
@@ -92,21 +92,29 @@ private:
     }
 
     bool enter(KernelEntry entry) {
-        if (_setjmp(failed_) != 0) return false;
+        int jumped = _setjmp(failed_);
+        if (jumped != 0) {
+            if (jumped > CrashGuard::kCrashed) failure_ = CrashGuard::describe(jumped);
+            return false;
+        }
+        CrashGuard::landing() = &failed_;
         try {
             entry(args_);
+            CrashGuard::landing() = nullptr;
             return true;
         } catch (const std::exception& error) {
             failure_ = std::string("exception: ") + error.what();
         } catch (...) {
             failure_ = "exception of an unknown type";
         }
+        CrashGuard::landing() = nullptr;
         return false;
     }
 
     // Kernels hold nothing that needs a destructor, so jumping out of one is safe.
     static void fail(const PyptoCoreContext* self, const char* detail) {
         Lane* lane = static_cast<Lane*>(self->lane);
+        CrashGuard::landing() = nullptr;
         lane->failure_ = detail;
         longjmp(lane->failed_, 1);
     }

@@ -1,0 +1,81 @@
+// Turns a crash inside a kernel (a wild access, an integer division by zero) into a failed task.
+//
+// A thread that enters a kernel says where to go on when the kernel dies. A signal on any other thread, or outside a
+// kernel, goes to whoever handled it before.
+#pragma once
+
+#include <setjmp.h>
+#include <signal.h>
+
+#include <mutex>
+
+namespace pypto {
+
+class CrashGuard {
+public:
+    // Installs the handlers, once per process.
+    static void install() {
+        static std::once_flag once;
+        std::call_once(once, [] {
+            struct sigaction action = {};
+            action.sa_sigaction = &CrashGuard::handle;
+            // Not deferred: the handler leaves by a jump, so the signal would stay blocked.
+            action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+            for (int i = 0; i < kSignals; ++i) sigaction(kHandled[i].number, &action, &previous_[i]);
+        });
+    }
+
+    // Where a crash of this thread continues; null outside kernels.
+    static jmp_buf*& landing() {
+        static thread_local jmp_buf* place = nullptr;
+        return place;
+    }
+
+    // What the value that setjmp returned means.
+    static const char* describe(int jumped) {
+        for (const Handled& signal : kHandled) {
+            if (jumped == kCrashed + signal.number) return signal.text;
+        }
+        return "crash";
+    }
+
+    static constexpr int kCrashed = 1000;  // jump values above it are signals
+
+private:
+    struct Handled {
+        int number;
+        const char* text;
+    };
+    static constexpr int kSignals = 4;
+    static constexpr Handled kHandled[kSignals] = {
+        {SIGSEGV, "crash: access to memory that is not there"},
+        {SIGBUS, "crash: access to memory that cannot be read"},
+        {SIGFPE, "crash: integer division by zero"},
+        {SIGILL, "crash: instruction that this CPU does not have"},
+    };
+
+    static void handle(int number, siginfo_t* info, void* context) {
+        jmp_buf* place = landing();
+        if (place != nullptr) {
+            landing() = nullptr;
+            longjmp(*place, kCrashed + number);
+        }
+        for (int i = 0; i < kSignals; ++i) {
+            if (kHandled[i].number == number) pass_on(previous_[i], number, info, context);
+        }
+    }
+
+    static void pass_on(const struct sigaction& previous, int number, siginfo_t* info, void* context) {
+        if (previous.sa_flags & SA_SIGINFO) {
+            previous.sa_sigaction(number, info, context);
+        } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+            previous.sa_handler(number);
+        } else {
+            sigaction(number, &previous, nullptr);  // the faulting instruction runs again and meets it
+        }
+    }
+
+    static inline struct sigaction previous_[kSignals] = {};
+};
+
+}  // namespace pypto
