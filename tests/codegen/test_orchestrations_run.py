@@ -3,7 +3,7 @@
 Each program also prints and reads back after every pass on its way down.
 """
 
-# ruff: noqa: E501 - DSL programs spell their types out
+# ruff: noqa: E501, RET504 - DSL programs spell their types out, and return what they assign
 
 from __future__ import annotations
 
