@@ -84,6 +84,7 @@ class _DeadVars:
         for var, span in self._kills_inside(loop.body):
             if var not in carried:
                 self._set(var, span)
+        self._revive(loop.iter_args_)  # an outer loop comes here again, with new values
         if isinstance(loop, ir.WhileStmt):
             self._read(loop.condition)
         self.stmt(loop.body)
