@@ -131,8 +131,9 @@ def test_a_nested_spmd_is_unwrapped_and_its_count_is_translated_to_the_caller():
             o_1 = pl.store(t, [b * 32, 0], o)
             o_s = o_1
             return o
-        @group(attrs={"spmd_unwrapped": True})
+        @group
         def pack(self, n: I, x: T(128, 32), o: pl.Out[T(128, 32)]) -> T(128, 32):
+            pl.func_attr({"spmd_unwrapped": True})
             o_1 = self.main_incore_0(x, o)
             return o
         @orch

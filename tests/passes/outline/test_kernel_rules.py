@@ -224,7 +224,7 @@ def test_a_waiter_cannot_resolve_early():
 
 
 def test_a_waiter_must_be_at_task_level():
-    with pytest.raises(ValueError, match="defer_wait must be in a task-level .* nesting .* unsupported"):
+    with pytest.raises(ValueError, match=r"defer_wait must be in a task-level .* nesting .* unsupported"):
         waiter(WAIT, nested="pl.cluster()")
     assert "main_incore_0" in waiter(WAIT, nested="pl.manual_scope()").functions_
 

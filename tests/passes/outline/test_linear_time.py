@@ -13,7 +13,7 @@ TENSOR = ir.TensorType([64], ir.DataType.FP32)
 
 
 def chain(scopes: int) -> ir.Program:
-    """A function of many scopes, each of which reads the results of the previous one and stores to one tensor."""
+    """A function of many scopes; each reads the result of the previous one and stores to one tensor."""
     x = ir.Var("x", TENSOR, SPAN)
     out = ir.Var("out", TENSOR, SPAN)
     zero = ir.MakeTuple([ir.ConstInt(0, ir.DataType.INDEX, SPAN)], SPAN)
