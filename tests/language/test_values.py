@@ -617,3 +617,31 @@ def test_captured_lists_in_keywords_share_the_symbols_of_the_signature():
         return y
 
     assert f.body.stmts[0].var.type.shape[0] is f.params[0].type.shape[0]
+
+
+def test_printed_infinities_are_read_back():
+    value = value_of("x: pl.Scalar[pl.FP32]", "pl.max(x, -inf)")
+    assert value.right.value == -math.inf
+    with pytest.raises(UndefinedVariableError):
+
+        @pl.function
+        def f(x: pl.Scalar[pl.FP32]):
+            y = inf  # noqa: F821
+            return y
+
+
+def test_a_mode_may_be_given_by_position():
+    value = value_of("x: pl.Tensor[[4], pl.FP32]", 'pl.cast(x, pl.FP16, "floor")')
+    assert value.kwargs["mode"] == 3
+
+
+def test_keyword_lists_prefer_variables_of_the_body_over_captured_values():
+    n = 32
+
+    @pl.function
+    def f(x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        y = pl.tensor.slice(x, [32, 64], [0, 0], valid_shape=[n // 2, 64])
+        return y
+
+    valid = f.body.stmts[0].var.type.tensor_view.valid_shape
+    assert isinstance(valid[0], ir.FloorDiv)

@@ -91,6 +91,7 @@ class CarryingBody:
     statements: list[ir.Stmt]
 
 
+_PRINTED_FLOATS = ("inf", "nan")  # how the printer writes what has no literal
 LOOP_KINDS = frozenset({"range", "parallel", "unroll", "pipeline", "while"})
 
 
@@ -160,6 +161,8 @@ class FunctionParser:
         if found is not None:
             return found
         value = self.closure.lookup(node.id)
+        if value is NOT_FOUND and self.source.is_text and node.id in _PRINTED_FLOATS:
+            return ir.ConstFloat(float(node.id), ir.DataType.FP32, self.span(node))
         if value is NOT_FOUND:
             raise UndefinedVariableError(
                 f"Undefined variable '{node.id}'", span=self.span(node), hint=self._suggest(node.id)

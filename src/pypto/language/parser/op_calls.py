@@ -231,6 +231,8 @@ def positional_argument(p: FunctionParser, node: ast.expr) -> Any:
             return -value
     elif isinstance(node, ast.Call):
         return wrap(EXPRESSIONS[ast.Call](p, node))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value  # the name of a mode
     return wrap(p.expr(node))
 
 
@@ -326,7 +328,7 @@ def _keyword_attribute(p: FunctionParser, node: ast.Attribute) -> Any:
 
 
 def _keyword_list(p: FunctionParser, node: ast.List | ast.Tuple) -> Any:
-    if not any(isinstance(element, ast.Name) and element.id in p.names for element in node.elts):
+    if not any(isinstance(inner, ast.Name) and inner.id in p.names for inner in ast.walk(node)):
         try:
             return list(_captured(p, node))
         except ParserTypeError:

@@ -1,0 +1,167 @@
+"""`pl.<op>`: which operator the kinds of the operands select, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+from pypto.language import op
+from pypto.language.op import tensor_ops, tile_ops, unified_ops
+
+NOWHERE = ir.Span.unknown()
+
+
+def tensor(dtype: ir.DataType = ir.FP32) -> pl.Tensor:
+    return pl.Tensor(expr=ir.Var("t", ir.TensorType([16, 64], dtype), NOWHERE))
+
+
+def tile(dtype: ir.DataType = ir.FP32) -> pl.Tile:
+    return pl.Tile(expr=ir.Var("v", ir.TileType([16, 64], dtype, None, None, ir.MemorySpace.Vec), NOWHERE))
+
+
+def scalar(dtype: ir.DataType = ir.INT32) -> pl.Scalar:
+    return pl.Scalar(expr=ir.Var("s", ir.ScalarType(dtype), NOWHERE))
+
+
+def name(value: Any) -> str:
+    return value.unwrap().op.name
+
+
+T, V = tensor(), tile()
+
+
+@pytest.mark.parametrize("leaf", ["add", "sub", "mul", "div"])
+def test_arithmetic_dispatches_on_both_operands(leaf: str) -> None:
+    function = getattr(pl, leaf)
+    assert name(function(T, T)) == f"tensor.{leaf}" and name(function(T, 5)) == f"tensor.{leaf}s"
+    assert name(function(V, V)) == f"tile.{leaf}" and name(function(V, 5)) == f"tile.{leaf}s"
+    expected = {"add": ir.Add, "sub": ir.Sub, "mul": ir.Mul, "div": ir.FloatDiv}[leaf]
+    assert isinstance(function(scalar(), scalar()).unwrap(), expected)
+    with pytest.raises(TypeError, match=f"pl.{leaf}: cannot mix Tensor and Tile arguments"):
+        function(T, V)
+    with pytest.raises(TypeError, match="expected Tensor or Tile operands"):
+        function(5, T)
+
+
+@pytest.mark.parametrize("leaf", ["maximum", "minimum", "fmod", "cmp", "and_", "or_", "shl", "shr"])
+def test_second_operand_may_be_a_scalar(leaf: str) -> None:
+    a, v = tensor(ir.INT32), tile(ir.INT32)
+    bare = leaf.rstrip("_")
+    on_tensor = {"fmod": "fmods", "and": "ands", "or": "ors", "shl": "shls", "shr": "shrs"}.get(bare, bare)
+    function = getattr(pl, leaf)
+    assert name(function(a, 1)) == f"tensor.{on_tensor}" and name(function(v, 1)) == f"tile.{bare}s"
+    assert name(function(a, a)) == f"tensor.{bare}" and name(function(v, v)) == f"tile.{bare}"
+    with pytest.raises(TypeError):
+        function(scalar(), scalar())
+
+
+def test_reductions_take_scratch_for_tiles_only() -> None:
+    assert name(pl.row_max(T)) == "tensor.row_max" and name(pl.row_max(T, tmp_tile=None)) == "tensor.row_max"
+    assert name(pl.row_max(V, V)) == "tile.row_max" and name(pl.col_sum(V)) == "tile.col_sum"
+    with pytest.raises(TypeError, match="Tensor inputs must not pass tmp_tile"):
+        pl.row_max(T, V)
+    with pytest.raises(TypeError, match="Tile inputs require tmp_tile"):
+        pl.row_max(V)
+
+
+@pytest.mark.parametrize(
+    ("call", "keyword"),
+    [
+        (lambda: pl.slice(V, [8, 8], [0, 0], clamp=True), "clamp=True is not supported for a Tile"),
+        (lambda: pl.matmul(V, V, b_trans=True), "'b_trans' is not supported for Tile operands"),
+        (lambda: pl.matmul(V, V, c_matrix_nz=True), "c_matrix_nz"),
+        (lambda: pl.matmul_acc(V, V, V, a_trans=True), "a_trans"),
+        (lambda: pl.rsqrt(V, high_precision=True), "high_precision.*pl.tile.rsqrt"),
+        (lambda: pl.assemble(V, V, [0, 0], atomic=pl.AtomicType.Add), "atomic"),
+        (lambda: pl.xor(V, V), "scratch tile"),
+        (lambda: pl.xor(T, T, V), "must not pass tmp"),
+        (lambda: pl.row_expand_add(T, T, V), "must not pass tmp"),
+        (lambda: pl.mrgsort(T, T, tmp=V), "must not pass tmp"),
+        (lambda: pl.div(V, 2, high_precision=True), "requires a Tile rhs"),
+        (lambda: pl.exp(5), "pl.exp: expected Tensor or Tile, got Scalar"),
+        (lambda: pl.maximum(True, True), "expected Tensor or Tile operands"),
+        (lambda: pl.batch_matmul(T, T), "pl.batch_matmul"),
+        (lambda: pl.matmul(V, V, 0x34), "out_dtype"),
+        (lambda: pl.matmul(V, V, pl.BF16), "out_dtype.*fp32.*pl.cast"),
+    ],
+)
+def test_level_that_cannot_honour_an_argument_names_it(call: Any, keyword: str) -> None:
+    with pytest.raises(TypeError, match=keyword):
+        call()
+
+
+def test_cast_of_a_scalar_takes_no_mode() -> None:
+    assert isinstance(pl.cast(scalar(), pl.INT64).unwrap(), ir.Cast)
+    assert (
+        name(pl.cast(T, pl.BF16, mode="rint")) == "tensor.cast" and name(pl.cast(V, pl.BF16)) == "tile.cast"
+    )
+    with pytest.raises(TypeError, match="Scalar inputs do not support non-default mode"):
+        pl.cast(scalar(), pl.INT64, mode="floor")
+    with pytest.raises(ValueError, match="Invalid rounding mode"):
+        pl.cast(scalar(), pl.INT64, mode="bogus")
+
+
+def test_tile_matmul_accepts_the_deduced_out_dtype() -> None:
+    square = pl.Tile(expr=ir.Var("v", ir.TileType([16, 16], ir.BF16), NOWHERE))
+    assert pl.matmul(square, square, pl.FP32).unwrap().kwargs == {}
+
+
+def test_scalar_min_and_max() -> None:
+    assert isinstance(pl.min(scalar(ir.INDEX), 4).unwrap(), ir.Min)
+    assert pl.max(scalar(), 4).unwrap().type.dtype is ir.INDEX
+    with pytest.raises(TypeError):
+        pl.min(T, 4)
+
+
+def test_literals_of_the_program_text_serve_as_compile_time_flags() -> None:
+    yes, code = pl.Scalar(expr=ir.ConstBool(True, NOWHERE)), ir.ConstInt(5, ir.INDEX, NOWHERE)
+    square = pl.Tensor(expr=ir.Var("t", ir.TensorType([16, 16], ir.FP32), NOWHERE))
+    assert pl.tensor.matmul(square, square, None, yes).unwrap().kwargs["a_trans"] is True
+    assert pl.cmp(T, T, code).unwrap().kwargs == {"cmp_type": 5}
+    assert pl.tile.gather_mask(V, ir.ConstInt(1, ir.INDEX, NOWHERE)).unwrap().kwargs == {"mask_pattern": 1}
+    assert pl.tensor.full([4], pl.FP32, ir.ConstInt(0, ir.INDEX, NOWHERE)).unwrap().args[1].dtype is ir.FP32
+    assert pl.fillpad(T, ir.ConstInt(0, ir.INDEX, NOWHERE)).unwrap().kwargs["pad_value"] is ir.PadValue.zero
+
+
+def test_multi_result_operator_gives_a_tuple_of_handles() -> None:
+    matches, counts = pl.gather(T, kvalue=0.5, cmp_mode="gt", out_cols=8)
+    assert isinstance(matches, pl.Tensor) and counts.unwrap().index == 1
+    assert matches.unwrap().tuple is counts.unwrap().tuple
+
+
+def test_split_region_operators_cannot_be_called_outside() -> None:
+    for function in (pl.aiv_shard, pl.aic_gather):
+        with pytest.raises(RuntimeError, match="must be used inside.*pl.split_aiv"):
+            function(V)
+    with pytest.raises(RuntimeError, match="cannot be called directly"):
+        pl.system.task_dummy(deps=[])
+
+
+def test_promoted_names_are_one_object_in_every_namespace() -> None:
+    for promoted in op.__all__:
+        assert getattr(pl, promoted) is getattr(op, promoted), promoted
+    assert len(op.__all__) == len(set(op.__all__))
+    assert (
+        pl.create_tensor is pl.tensor.create
+        and pl.arange is pl.tensor.ci
+        and pl.create_tile is pl.tile.create
+    )
+    assert pl.AUTO == -1 and pl.tile.MaskPattern.P1111 == 7
+
+
+def test_every_unified_name_exists_at_tensor_and_tile_level() -> None:
+    for promoted in set(unified_ops.__all__) - {"batch_matmul"}:
+        assert hasattr(tensor_ops, promoted) and hasattr(tile_ops, promoted), promoted
+
+
+def test_remote_store_dispatches_on_its_source() -> None:
+    import pypto.language.distributed as pld
+
+    peer = pl.Tensor(expr=ir.Var("w", ir.DistributedTensorType([64, 64], ir.FP32), NOWHERE))
+    assert pld.remote_store(V, peer, 0, [0, 0]).op.name == "pld.tile.remote_store"
+    assert pld.remote_store(T, peer, 0, [0, 0]).op.name == "pld.tensor.remote_store"
+    with pytest.raises(TypeError, match="expected a Tensor or Tile src"):
+        pld.remote_store(5, peer, 0, [0, 0])
