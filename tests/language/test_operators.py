@@ -85,7 +85,7 @@ def test_reductions_take_scratch_for_tiles_only() -> None:
         (lambda: pl.maximum(True, True), "expected Tensor or Tile operands"),
         (lambda: pl.batch_matmul(T, T), "pl.batch_matmul"),
         (lambda: pl.matmul(V, V, 0x34), "out_dtype"),
-        (lambda: pl.matmul(V, V, pl.BF16), "out_dtype.*fp32.*pl.cast"),
+        (lambda: pl.matmul(V, V, pl.BF16), "out_dtype.*fp32"),
     ],
 )
 def test_level_that_cannot_honour_an_argument_names_it(call: Any, keyword: str) -> None:
@@ -134,7 +134,7 @@ def test_multi_result_operator_gives_a_tuple_of_handles() -> None:
 
 def test_split_region_operators_cannot_be_called_outside() -> None:
     for function in (pl.aiv_shard, pl.aic_gather):
-        with pytest.raises(RuntimeError, match="must be used inside.*pl.split_aiv"):
+        with pytest.raises(RuntimeError, match=r"must be used inside.*pl\.split_aiv"):
             function(V)
     with pytest.raises(RuntimeError, match="cannot be called directly"):
         pl.system.task_dummy(deps=[])

@@ -132,15 +132,19 @@ def test_memory_specs() -> None:
 
 
 VECTOR_PAIRS = (
-    "add sub mul div maximum minimum fmod and or shl shr cmp concat gatherb rsqrt scatter_mask sort32 part_add part_mul"
+    "add sub mul div maximum minimum fmod and or shl shr cmp concat gatherb rsqrt scatter_mask sort32"
+    " part_add part_mul"
     " part_max part_min row_sum row_max row_min row_prod row_argmax row_argmin row_expand row_expand_sub"
-    " row_expand_mul row_expand_div row_expand_max row_expand_min row_expand_expdif col_sum col_argmax col_argmin"
+    " row_expand_mul row_expand_div row_expand_max row_expand_min row_expand_expdif col_sum col_argmax"
+    " col_argmin"
     " col_expand col_expand_add col_expand_sub col_expand_mul col_expand_div col_expand_max col_expand_min"
     " col_expand_expdif"
 )
 VECTOR_SINGLES = (
-    "abs neg exp log sqrt recip relu sin cos not cast expands fillpad fillpad_expand fillpad_inplace write gather_mask"
-    " mrgsort_format1 lrelu adds subs muls divs fmods maximums minimums ands ors shls shrs cmps col_max col_min"
+    "abs neg exp log sqrt recip relu sin cos not cast expands fillpad fillpad_expand fillpad_inplace"
+    " write gather_mask"
+    " mrgsort_format1 lrelu adds subs muls divs fmods maximums minimums ands ors shls shrs cmps col_max"
+    " col_min"
     " col_prod"
 )
 
@@ -213,7 +217,10 @@ def test_declared_effect_queries() -> None:
 
 def test_write_channels() -> None:
     channel = ir.get_op_write_channel
-    dma = "tile.store tile.mscatter tile.mgather tensor.assemble pld.tensor.put pld.tile.get pld.tensor.remote_store"
+    dma = (
+        "tile.store tile.mscatter tile.mgather tensor.assemble pld.tensor.put pld.tile.get"
+        " pld.tensor.remote_store"
+    )
     for name in dma.split():
         assert channel(name) is ir.WriteChannel.Dma, name
     assert channel("tensor.write") is ir.WriteChannel.Scalar
@@ -237,7 +244,8 @@ def test_results_that_are_an_argument() -> None:
         if (definition := op_registry.get_op_def(name)) is not None and definition.reuses is not None
     }
     assert reuses == {
-        "tensor.assemble": 0, "tensor.set_validshape": 0, "tile.store": 2, "tile.mscatter": 2, "tile.matmul_acc": 0,
+        "tensor.assemble": 0, "tensor.set_validshape": 0, "tile.store": 2, "tile.mscatter": 2,
+        "tile.matmul_acc": 0,
         "tile.batch_matmul_acc": 0, "tile.gemv_acc": 0, "tile.matmul_mx_acc": 0, "tile.fillpad_inplace": 0,
         "tile.scatter": 0, "tile.scatter_mask": 0, "tile.scatter_update": 0, "tile.gather_row": 0,
         "tile.tget_scale_addr": 0,
@@ -249,8 +257,10 @@ SCHEMAS = {
     "tile.gemv_acc": "acc_phase", "pld.tensor.put": "atomic chunk_rows chunk_cols pipeline",
     "pld.tensor.get": "chunk_rows chunk_cols pipeline", "tensor.row_argmax": "axis keep_dim",
     "tile.move": "target_memory blayout slayout", "tile.create": "target_memory dtype flat_layout transpose",
-    "tensor.create": "dtype init_value layout manual_dep", "tensor.slice": "clamp pad_value", "tile.slice": "pad_value",
-    "tile.gather_compare": "cmp_mode count_dtype offset out_cols", "tensor.rsqrt": "high_precision", "tile.rsqrt": "",
+    "tensor.create": "dtype init_value layout manual_dep", "tensor.slice": "clamp pad_value",
+    "tile.slice": "pad_value",
+    "tile.gather_compare": "cmp_mode count_dtype offset out_cols", "tensor.rsqrt": "high_precision",
+    "tile.rsqrt": "",
     "tensor.paged_gather": "block_size col_off is_b_matrix is_trans max_indices size space",
     "tile.aiv_shard": "split lane_stride", "system.sync_set": "core_type event_id pipe ffts_mode",
     "pld.tensor.allreduce": "core_num mode op", "builtin.tensor.broadcast": "dtype root",

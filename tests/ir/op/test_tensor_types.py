@@ -29,8 +29,10 @@ def view(call: ir.Expr) -> ir.TensorView | None:
 @pytest.mark.parametrize(
     ("a", "b", "result"),
     [
-        ("FP32", "FP32", "FP32"), ("INT32", "FP16", "FP16"), ("FP16", "FP32", "FP32"), ("INT8", "INT32", "INT32"),
-        ("INT32", "UINT32", "INT32"), ("UINT32", "INT32", "INT32"), ("FP16", "BF16", "FP16"), ("BF16", "FP16", "BF16"),
+        ("FP32", "FP32", "FP32"), ("INT32", "FP16", "FP16"), ("FP16", "FP32", "FP32"), ("INT8", "INT32",
+        "INT32"),
+        ("INT32", "UINT32", "INT32"), ("UINT32", "INT32", "INT32"), ("FP16", "BF16", "FP16"), ("BF16",
+        "FP16", "BF16"),
         ("BOOL", "INT8", "INT8"),
     ],
 )  # fmt: skip

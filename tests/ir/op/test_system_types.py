@@ -1,0 +1,215 @@
+"""Builders and type inference of system, prefetch and distributed operators."""
+
+from __future__ import annotations
+
+import pytest
+
+from pypto import InternalError, ir
+from pypto.ir.op import prefetch, system
+from pypto.ir.op.distributed import system_ops as pld_system
+from pypto.ir.op.distributed import tensor_ops as pld_tensor
+from pypto.ir.op.distributed import tile_ops as pld_tile
+from tests.ir.op.operands import NOWHERE, bound, extents, rejects, shape, symbol, tensor, tile, valid, window
+
+n = symbol("n")
+MTE3 = ir.PipeType.MTE3
+
+
+def is_unknown(call: ir.Expr) -> bool:
+    return isinstance(call.type, ir.UnknownType)
+
+
+# -- system --------------------------------------------------------------------------------------------------
+
+
+def test_core_events_are_static_or_dynamic() -> None:
+    static = system.sync_set(3, pipe=MTE3, ffts_mode=1)
+    assert static.args == [] and static.kwargs == {"pipe": 2, "event_id": 3, "ffts_mode": 1}
+    assert system.sync_wait(n, pipe=MTE3, core_type="aiv").args == [n]
+    for event in (-1, 14):
+        rejects(lambda event=event: system.sync_set(event, pipe=MTE3), "event_id")
+    rejects(lambda: system.sync_set(True, pipe=MTE3), "event_id", error=TypeError)
+    rejects(lambda: system.sync_set(symbol("i", ir.INT32), pipe=MTE3), "ScalarType(INDEX)")
+    rejects(lambda: system.sync_set(1, pipe=MTE3, ffts_mode=3), "ffts_mode")
+    rejects(lambda: system.sync_set(1, pipe=MTE3, core_type="cube"), "core_type")
+
+
+def test_barriers_and_workspaces() -> None:
+    for build in (system.bar_v, system.bar_m, system.bar_all, system.fence):
+        assert is_unknown(build())
+    assert is_unknown(system.set_ffts(tensor([256], ir.INT64)))
+    rejects(lambda: system.set_ffts(tensor([255], ir.INT64)), "at least 256")
+    rejects(lambda: system.set_ffts(tensor([256], ir.INT32)), "INT64")
+    rejects(lambda: system.set_ffts(tensor([16, 16], ir.INT64)), "1-D")
+
+
+def test_cacheinvalid_forms() -> None:
+    x = tensor([8, 8])
+    assert system.cacheinvalid().args == [] and len(system.cacheinvalid(x, [4, 4], [0, 0]).args) == 3
+    rejects(lambda: system.cacheinvalid(x, [4, 4], [0]), "offsets must match tensor rank 2")
+    rejects(lambda: system.cacheinvalid(x, [4, 4], [0, 1.5]), "offsets must be integers", error=TypeError)
+    rejects(lambda: system.cacheinvalid(None, [4], [0]), "whole-GM form takes no shapes/offsets")
+
+
+def test_syncall_forms() -> None:
+    assert system.syncall().kwargs == {"core_type": "mix"}
+    workspace = tensor([64], ir.INT32)
+    soft = system.syncall(core_type="aiv_only", mode="soft", gm_workspace=workspace, used_cores=4)
+    assert soft.kwargs == {"core_type": "aiv_only", "mode": "soft"} and soft.args[1].dtype is ir.INT32
+    assert system.syncall(mode="soft", gm_workspace=workspace, used_cores=0).args == [workspace]
+    rejects(lambda: system.syncall(mode="soft", gm_workspace=workspace), "explicit used_cores")
+    rejects(lambda: system.syncall(mode="soft", used_cores=1), "gm_workspace")
+    rejects(lambda: system.syncall(mode="soft", gm_workspace=workspace, used_cores=-1), "INT32 range")
+    rejects(lambda: system.syncall(core_type="cube"), "core_type")
+
+
+def test_buffers_and_tasks() -> None:
+    assert system.reserve_buffer(name="b", size=64).kwargs == {"name": "b", "size": 64, "base": -1}
+    assert system.import_peer_buffer(name="b", peer_func="f").type.dtype is ir.INT32
+    pipe = system.aic_initialize_pipe(dir_mask=1, slot_size=64, slot_num=2)
+    assert pipe.kwargs == {"dir_mask": 1, "slot_size": 64, "slot_num": 2}
+    assert system.tfree_to_aiv(tile([8, 8]), id=3).kwargs == {"id": 3}
+    task = system.task_invalid()
+    assert task.type.dtype is ir.DataType.TASK_ID and system.task_is_valid(task).type.dtype is ir.BOOL
+    assert system.available_aiv_count().type.dtype is ir.INT32
+
+
+def test_prefetch_chain() -> None:
+    context = prefetch.make_context()
+    event = prefetch.async_prefetch(tensor([1, 1, 256]), context)
+    session = prefetch.session(context)
+    assert isinstance(event.type, ir.AsyncEventType)
+    assert prefetch.wait(event, session).type.dtype is ir.BOOL
+    rejects(lambda: prefetch.async_prefetch(tensor([4, 32]), context), "flat contiguous logical 1D")
+    rejects(lambda: prefetch.async_prefetch(context, context), "expects src to be a Var or IterArg")
+    rejects(lambda: prefetch.async_prefetch(tensor([8]), event), "ctx to be a PrefetchAsyncContext")
+    rejects(lambda: prefetch.wait(context, session), "event to be an AsyncEvent")
+    rejects(lambda: prefetch.wait(event, event), "session to be an AsyncSession")
+    rejects(lambda: prefetch.make_context(1, 2), "positional", error=TypeError)
+
+
+# -- windows and signals -------------------------------------------------------------------------------------
+
+
+def test_window_buffers() -> None:
+    fixed = pld_tensor.alloc_window_buffer([16, 8], dtype=ir.FP32, name="buf")
+    assert isinstance(fixed.type, ir.PtrType)
+    assert fixed.args[0].value == 512 and fixed.args[0].dtype is ir.INT64
+    assert isinstance(pld_tensor.alloc_window_buffer([n, 8], dtype=ir.FP32, name="buf").args[0], ir.Mul)
+    rejects(lambda: pld_tensor.alloc_window_buffer(64), "non-empty 'name'")
+    rejects(lambda: pld_tensor.alloc_window_buffer(64, dtype=ir.FP32), "dtype= is only valid")
+    rejects(lambda: pld_tensor.alloc_window_buffer([8]), "requires dtype=")
+    rejects(lambda: pld_tensor.alloc_window_buffer([], dtype=ir.FP32), "shape must be non-empty")
+    rejects(lambda: pld_tensor.alloc_window_buffer([0], dtype=ir.FP32), "all dimensions must be positive")
+    call = pld_tensor.window(bound(fixed), [16, 8], dtype=ir.FP32)
+    assert isinstance(call.type, ir.DistributedTensorType) and call.type.window_buffer is None
+    rejects(lambda: pld_tensor.window(tensor([8]), [8], dtype=ir.FP32), "Ptr handle")
+
+
+def test_topology() -> None:
+    assert pld_system.world_size().type.dtype is ir.INT64
+    context = pld_system.get_comm_ctx(window([8]))
+    assert pld_system.rank(context).type.dtype is ir.INT32
+    rejects(lambda: pld_system.get_comm_ctx(tensor([8])), "DistributedTensor")
+    rejects(lambda: pld_system.nranks(tensor([8])), "CommCtx")
+
+
+def test_signals() -> None:
+    cells = window([4, 1], ir.INT32)
+    call = pld_system.notify(cells, 1, [0, 0], 1, op=ir.NotifyOp.Set)
+    assert is_unknown(call) and call.kwargs == {"op": 1} and call.args[3].dtype is ir.INT32
+    rejects(lambda: pld_system.notify(cells, 1, [0], 1, op=0), "offsets rank")
+    rejects(lambda: ir.create_op_call("pld.system.notify", call.args, NOWHERE), "Missing kwarg 'op'")
+    rejects(
+        lambda: ir.create_op_call("pld.system.wait", [cells, call.args[2], n], NOWHERE), "Missing kwarg 'cmp'"
+    )
+    assert is_unknown(pld_system.wait(cells, [0, 0], 1, cmp=ir.WaitCmp.Eq))
+    rejects(lambda: pld_system.defer_wait(cells, [0, 0], 1, cmp=ir.WaitCmp.Eq), "only supports WaitCmp.Ge")
+    rejects(lambda: pld_system.defer_wait(window([4]), [0], 1, cmp=1), "signal dtype must be INT32")
+    rejects(lambda: pld_system.defer_wait(cells, [0, 0], -1, cmp=1), "[0, INT32_MAX]")
+
+
+# -- transfers -----------------------------------------------------------------------------------------------
+
+
+def test_remote_tiles() -> None:
+    w = window([1, 17])
+    rejects(lambda: pld_tile.remote_load(w, 0, [0, 0], [1, 8192]), "reads past the end")
+    assert valid(pld_tile.remote_load(w, 0, [0, 0], [1, 8192], [1, 17])) == [1, 17]
+    assert pld_tile.remote_load(w, 0, [0, 0], [1, 17]).type.memory_space is None
+    rejects(lambda: pld_tile.remote_load(w, 0, [0], [1, 17]), "offsets rank")
+    rejects(lambda: pld_tile.remote_load(w, tensor([1]), [0, 0], [1, 17]), "peer must be a scalar")
+    target = window([64, 64])
+    assert is_unknown(pld_tile.remote_store(tile([16, 64]), target, 0, [0, 0]))
+    rejects(
+        lambda: pld_tile.remote_store(tile([16, 64]), target, 0, [56, 0]),
+        "push exceeds the peer's target region",
+    )
+    rejects(
+        lambda: pld_tile.remote_store(tile([2, 16, 64]), target, 0, [0, 0]),
+        "src leading dimension 0 must be 1",
+    )
+    rejects(lambda: pld_tile.remote_store(tile([64]), target, 0, [0, 0]), "at least 2-D")
+    rejects(lambda: pld_tensor.remote_store(tile([16, 64]), target, 0, [0, 0]), "pld.tile.remote_store")
+    rejects(lambda: pld_tensor.remote_store(target, target, 0, [0, 0]), "pld.tensor.put")
+
+
+def test_put_and_get() -> None:
+    dst, src = window([64, 64]), tensor([64, 64])
+    put = pld_tensor.put(dst, 1, src)
+    assert is_unknown(put) and put.kwargs == {"atomic": 0} and len(put.args) == 3
+    assert pld_tensor.get(src, 1, dst).kwargs == {}
+    region = pld_tensor.put(dst, 1, src, dst_offsets=[0, 0], src_offsets=[8, 0], shape=[8, 64])
+    assert len(region.args) == 6
+    rejects(lambda: pld_tensor.put(dst, 1, src, shape=[8, 64]), "must be provided together")
+    rejects(
+        lambda: pld_tensor.put(dst, 1, src, dst_offsets=[60, 0], src_offsets=[0, 0], shape=[8, 64]),
+        "exceeds dst shape",
+    )
+    rejects(lambda: pld_tensor.put(dst, 1, tensor([32, 64])), "same static shape")
+    rejects(lambda: pld_tensor.put(window([n, 64]), 1, tensor([symbol("m"), 64])), "must have the same shape")
+    rejects(lambda: pld_tensor.put(dst, 1, tensor([64, 64], ir.FP16)), "element type")
+    rejects(lambda: pld_tensor.put(window([n, 64]), 1, tensor([n, 64])), "chunk_rows")
+    assert pld_tensor.put(window([n, 64]), 1, tensor([n, 64]), chunk_rows=8).kwargs["chunk_rows"] == 8
+    rejects(lambda: pld_tensor.put(dst, 1, src, pipeline=True), "both")
+    rejects(lambda: pld_tensor.put(dst, 1, src, chunk_rows=-1), "must be non-negative")
+    rejects(lambda: pld_tensor.put(dst, 1, src, chunk_rows=1.5), "static", error=TypeError)
+    rejects(lambda: pld_tensor.put(tensor([64, 64]), 1, src), "DistributedTensor")
+
+
+def test_staged_transfers() -> None:
+    dst, src = window([64, 64]), tensor([64, 64])
+    assert len(pld_tile.put(dst, 1, src, tile([16, 64])).args) == 4
+    assert len(pld_tile.get(src, 1, dst, tile([16, 64]), tile([16, 64])).args) == 5
+    rejects(lambda: pld_tile.put(dst, 1, src, tile([64])), "stage must be a 2D VEC staging tile")
+    with pytest.raises(InternalError, match="must fit within"):
+        pld_tile.put(dst, 1, src, tile([128, 64]))
+
+
+def test_collectives() -> None:
+    data, signal = window([4, 64]), window([4, 1], ir.INT32)
+    assert pld_tensor.allreduce(data, signal).type is data.type
+    assert pld_tensor.allreduce(data).kwargs == {"op": 0, "mode": "mesh", "core_num": 1}
+    rejects(lambda: pld_tensor.allreduce(data, None), "signal cannot be None", error=TypeError)
+    rejects(lambda: pld_tensor.allreduce(data, mode="ring"), "signal")
+    rejects(lambda: pld_tensor.allreduce(data, signal, mode="tree"), 'must be "ring" or "mesh"')
+    rejects(lambda: pld_tensor.allreduce(window([4], ir.INT32)), "target dtype must be FP16 or FP32")
+    rejects(lambda: pld_tensor.allreduce(data, signal, op=7), "ReduceOp.Sum, Max, Min, or Prod")
+    rejects(lambda: pld_tensor.allreduce(data, window([4, 1])), "signal must have INT32 element type")
+    assert pld_tensor.barrier(signal).type is signal.type
+    rejects(lambda: pld_tensor.broadcast(data, signal, root=-1), "must be non-negative")
+    assert pld_tensor.allgather(tensor([1, 64]), data, signal).type is data.type
+    rejects(lambda: pld_tensor.reduce_scatter(data, signal, op=1), "Sum")
+    rejects(lambda: pld_tensor.all_to_all(data, data, signal), "must be different windows")
+    counts, received = tensor([4], ir.INT32), tensor([4, 1], ir.INT32)
+    rows = window([8, 64])
+    assert pld_tensor.all_to_all_v(data, rows, signal, counts, received).type is rows.type
+    rejects(
+        lambda: pld_tensor.all_to_all_v(data, window([6, 64]), signal, counts, received),
+        "must divide target dim 0",
+    )
+    rejects(
+        lambda: pld_tensor.all_to_all_v(data, rows, signal, tensor([3], ir.INT32), received),
+        "send_counts dim 0",
+    )
+    assert shape(pld_tensor.barrier(signal)) == [4, 1] and extents(data.type.shape) == [4, 64]
