@@ -7,9 +7,7 @@ kernel that cannot be generated does not stop the others; what failed is reporte
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,14 +169,12 @@ def _remove_markers(folder: Path) -> None:
 def _write(path: Path, text: str) -> Path:
     """Write a file so that it exists whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # Always the same name: what a killed process leaves is written over by the next one.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
-    path.chmod(0o644)
     return path
