@@ -21,9 +21,11 @@ from pypto.passes.context import (
 )
 from pypto.passes.manager import OptimizationStrategy, PassManager
 from pypto.runtime import metadata
+from pypto.runtime._binary_cache import binary_context_lock
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
 from pypto.runtime.kernel_config import FILE_NAME
 
+_TEMPORARIES = (".compiled_meta.json.tmp", ".kernel_config.py.tmp", "orchestration/.*.tmp", "kernels/*/.*.tmp")
 _MARKERS = (metadata.SIDECAR, "distributed_meta.json", FILE_NAME, "orchestration/host_orch.py")
 
 
@@ -77,10 +79,11 @@ def compile(
             strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
         )
         lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
-    _remove_markers(root)
-    write_artifact(lowered, root)
     chosen = platform or simulator_of(backend)
-    signatures = _write_sidecars(program, lowered, root, chosen, backend)
+    with binary_context_lock(root):
+        _clear_for_build(root)
+        write_artifact(lowered, root)
+        signatures = _write_sidecars(program, lowered, root, chosen, backend)
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
@@ -131,7 +134,12 @@ def _make_output_dir(name: str, chosen: Path | str | None) -> Path:
     raise FileExistsError(f"no free directory name for {stem} in {parent}")
 
 
-def _remove_markers(root: Path) -> None:
+def _clear_for_build(root: Path) -> None:
+    """Remove the markers of another build, and what a killed compile has left half-written."""
+    for folder in (root, *(root / NEXT_LEVELS).glob("*")):
+        for pattern in _TEMPORARIES:
+            for temporary in folder.glob(pattern):
+                temporary.unlink(missing_ok=True)
     for marker in _MARKERS:
         (root / marker).unlink(missing_ok=True)
     for folder in (root / NEXT_LEVELS).glob("*"):

@@ -172,7 +172,7 @@ class CompiledProgram:
         return part
 
     def __getattr__(self, name: str) -> OrchestrationProgram:
-        parts = self.__dict__.get("_parts", {})
+        parts: dict[str, OrchestrationProgram] = self.__dict__.get("_parts", {})
         if name in parts and len(parts) > 1:
             return parts[name]
         raise AttributeError(f"'CompiledProgram' object has no attribute '{name}'")

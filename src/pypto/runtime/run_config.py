@@ -107,7 +107,7 @@ def _set_old_swimlane(config: RunConfig, value: int) -> None:
 
 
 # After the dataclass has made its constructor, whose keyword of this name is an InitVar.
-RunConfig.enable_l2_swimlane = property(_get_old_swimlane, _set_old_swimlane)  # type: ignore[assignment]
+setattr(RunConfig, "enable_l2_swimlane", property(_get_old_swimlane, _set_old_swimlane))  # noqa: B010
 
 
 def _warn_of_old_name() -> None:

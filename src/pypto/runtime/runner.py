@@ -10,6 +10,7 @@ from typing import Any
 from pypto import ir
 from pypto.runtime import metadata
 from pypto.runtime.assemble import compile_and_assemble
+from pypto.runtime.compile import compile
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 
@@ -68,7 +69,7 @@ class RunResult:
 def run(program: ir.Program, *tensors: Any, config: RunConfig | None = None) -> CompiledProgram:
     """Compile with `config`, and run in place when tensors are given and `codegen_only` is off."""
     settings = config or RunConfig()
-    compiled = ir.compile(
+    compiled = compile(
         program,
         settings.save_kernels_dir,
         strategy=settings.strategy,

@@ -193,7 +193,7 @@ def _is_valid(path: Path, record: Path) -> bool:
     if content is None:
         return False
     try:
-        return path.stat().st_size == content["size"] and _digest(path) == content["sha256"]
+        return bool(path.stat().st_size == content["size"] and _digest(path) == content["sha256"])
     except OSError:
         return False
 
