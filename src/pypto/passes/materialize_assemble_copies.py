@@ -1,16 +1,16 @@
 """MaterializeAssembleCopies: what could not become a window is copied.
 
 An orchestration cannot copy, and `FuseCreateAssembleToSlice` leaves an `assemble` alone where the window
-would be noticed: the source is a parameter, is assembled twice, is read after the target has changed. Each such
-`assemble` becomes the dispatch of a kernel that copies the source into a slice of the target:
+would be noticed: the source is a parameter, is assembled twice, is read after the target has changed. Each
+such `assemble` becomes the dispatch of a kernel that copies the source into a slice of the target:
 
     full1 = tensor.assemble(full, part, [i, 0])
         =>
     part__window = tensor.slice(full, [16, 64], [i, 0])
     part__copied = self.assemble_copy_0(part, part__window)
 
-One kernel serves all copies between tensors of the same types. It copies row by row, in pieces of constant size, so
-that it needs little local memory whatever the extents are, known or not.
+One kernel serves all copies between tensors of the same types. It copies row by row, in pieces of constant
+size, so that it needs little local memory whatever the extents are, known or not.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _index(value: int, span: ir.Span) -> ir.ConstInt:
     return ir.ConstInt(value, DataType.INDEX, span)
 
 
-# --- the kernels ----------------------------------------------------------------------------------------------
+# --- the kernels --------------------------------------------------------------------------------------------
 
 
 class _CopyKernels:

@@ -97,9 +97,10 @@ def _forwarded_params(
     call = resolve(value, defined)
     if not isinstance(call, (ir.Call, ir.Submit)) or is_builtin(call.op):
         return None
-    assert isinstance(call.type, ir.TupleType)
-    args = [program.result_args(call, position) for position in range(len(call.type.types_))]
-    return [each[0] for each in args] if all(len(each) == 1 for each in args) else None
+    returned = program.returned_params(call.op.name)
+    if not all(len(each) == 1 and 0 <= min(each) < len(call.args_) for each in returned):
+        return None
+    return [call.args_[min(each)] for each in returned]
 
 
 # --- order --------------------------------------------------------------------------------------------------

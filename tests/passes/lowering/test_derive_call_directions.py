@@ -338,3 +338,62 @@ def test_wrappers_take_the_directions_of_what_they_dispatch_whatever_the_order()
         derived = passes.derive_call_directions()(program)
         for name in (inner, outer, "declared", "chained"):
             assert derived[name].param_directions == [InOut]
+
+
+def test_results_of_an_external_kernel_are_its_outputs_in_order():
+    span = ir.Span.unknown()
+    wide, narrow = ir.TensorType([16, 32], pl.FP32), ir.TensorType([8, 32], pl.FP32)
+
+    def kernel(name: str, results: list[ir.Type], outputs: list[ir.Type]) -> ir.Function:
+        params = [(ir.Var("x", wide, span), ir.ParamDirection.In)]
+        params += [(ir.Var(f"o{i}", each, span), ir.ParamDirection.Out) for i, each in enumerate(outputs)]
+        attrs = {"external_source": "/somewhere/k.cpp"}
+        return ir.Function(
+            name, params, results, ir.SeqStmts([], span), span, ir.FunctionType.AIV, attrs=attrs
+        )
+
+    x, a, b = (ir.Var(name, type, span) for name, type in (("x", wide), ("a", wide), ("b", narrow)))
+    pair = ir.Var("pair", ir.TupleType([wide, narrow]), span)
+    first, second, third = (
+        ir.Var("first", wide, span),
+        ir.Var("second", narrow, span),
+        ir.Var("third", narrow, span),
+    )
+    body = ir.SeqStmts(
+        [
+            ir.AssignStmt(pair, ir.Call(ir.GlobalVar("two"), [x, a, b], pair.type, span), span),
+            ir.AssignStmt(first, ir.TupleGetItemExpr(pair, 0, span), span),
+            ir.AssignStmt(second, ir.TupleGetItemExpr(pair, 1, span), span),
+            ir.AssignStmt(third, ir.Call(ir.GlobalVar("one"), [x, first, second], narrow, span), span),
+            ir.EvalStmt(ir.Call(ir.GlobalVar("two"), [x, first, third], pair.type, span), span),
+            ir.ReturnStmt([first], span),
+        ],
+        span,
+    )
+    main = ir.Function(
+        "main",
+        [(x, ir.ParamDirection.In), (a, ir.ParamDirection.Out), (b, ir.ParamDirection.Out)],
+        [wide],
+        body,
+        span,
+        ir.FunctionType.Orchestration,
+    )
+    kernels = [kernel("two", [wide, narrow], [wide, narrow]), kernel("one", [narrow], [wide, narrow])]
+    derived = passes.derive_call_directions()(ir.Program([*kernels, main], "P", span))
+    assert [call.arg_directions[1:] for call in dispatches(derived["main"])] == [
+        [A.OutputExisting, A.OutputExisting],
+        [A.InOut, A.InOut],
+        [A.InOut, A.InOut],
+    ]
+
+
+def test_call_with_a_wrong_number_of_arguments_gets_no_directions():
+    span = ir.Span.unknown()
+    type = ir.TensorType([16, 32], pl.FP32)
+    x = ir.Var("x", type, span)
+    params = [ir.Var("a", type, span), ir.Var("b", type, span)]
+    kernel = ir.Function("k", params, [], ir.SeqStmts([], span), span, ir.FunctionType.AIV)
+    call = ir.Call(ir.GlobalVar("k"), [x], span)
+    main = ir.Function("main", [x], [], ir.EvalStmt(call, span), span, ir.FunctionType.Orchestration)
+    program = ir.Program([kernel, main], "P", span)
+    assert passes.derive_call_directions()(program) is program

@@ -345,3 +345,93 @@ def test_dropped_dimensions_and_rows_written_by_subscript():
             return o
 
     check_meaning(P, random_args((4, 32), (4, 32)))
+
+
+def test_while_loop_with_a_computed_and_an_updated_tensor():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                i = n
+                t = pl.mul(x, 1.0)
+                while i > 0:
+                    i = i - 1
+                    t = pl.add(t, o)
+                    o = pl.assemble(o, t, [0, 0])
+                o = pl.assemble(o, pl.neg(t), [0, 0])
+            return o
+
+    for n in (0, 3):
+        check_meaning(P, random_args((4, 32), n, (4, 32)))
+
+
+def test_branch_between_two_memory_tensors_reads_the_chosen_one():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                if n > 2:
+                    t = x
+                else:
+                    t = y
+                o = pl.assemble(o, pl.exp(t), [0, 0])
+            return o
+
+    for n in (1, 3):
+        check_meaning(P, random_args((4, 32), (4, 32), n, (4, 32)))
+
+
+def test_branch_of_the_orchestration_that_computes_a_tensor():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            h = x
+            for i in pl.range(3):
+                if i > n:
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        h = pl.mul(h, 2.0)
+                else:
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        h = pl.add(h, 1.0)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, h, [0, 0])
+            return o
+
+    for n in (0, 5):
+        check_meaning(P, random_args((4, 32), n, (4, 32)))
+
+
+def test_group_of_two_scopes_with_an_intermediate_result():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self, x: pl.Tensor[[4, 32], pl.FP32], o: pl.Out[pl.Tensor[[4, 32], pl.FP32]]
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.cluster():
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    y = pl.exp(x)
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    o = pl.assemble(o, pl.add(y, x), [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32)))

@@ -85,6 +85,92 @@ def test_inout_parameter_that_is_not_returned_shifts_nothing():
     assert [value is kernel.params[1] for value in returned(kernel)] == [True]
 
 
+def test_wrapper_that_forwards_all_results_returns_them_one_by_one():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(self, x: T, lo: pl.Out[T], hi: pl.Out[T]) -> tuple[T, T]:
+            t = pl.load(x, [0, 0], [16, 32])
+            lo = pl.store(t, [0, 0], lo)
+            hi = pl.store(t, [0, 0], hi)
+            return hi, lo
+
+        @pl.function(type=pl.FunctionType.Spmd)
+        def wrapper(self, x: T, a: pl.Out[T], b: pl.Out[T]) -> tuple[T, T]:
+            return self.k(x, b, a)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: T, a: pl.Out[T], b: pl.Out[T]) -> T:
+            a, b = self.wrapper(x, a, b)
+            return b
+
+    program = normalized(P)
+    wrapper = program["wrapper"]
+    assert [value is param for value, param in zip(returned(wrapper), wrapper.params[1:], strict=True)] == [
+        True,
+        True,
+    ]
+    assert [item.index for item in walk(program["main"].body) if isinstance(item, ir.TupleGetItemExpr)] == [
+        0,
+        1,
+    ]
+
+
+def test_forwarded_results_of_a_reordered_kernel_keep_their_order():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(
+            self, x: T, lo: pl.Out[T], hi: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
+        ) -> tuple[pl.Tensor[[8, 32], pl.FP32], T]:
+            lo = pl.store(pl.load(x, [0, 0], [16, 32]), [0, 0], lo)
+            hi = pl.store(pl.load(x, [0, 0], [8, 32]), [0, 0], hi)
+            return hi, lo
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def inner(
+            self, x: T, lo: pl.Out[T], hi: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
+        ) -> tuple[pl.Tensor[[8, 32], pl.FP32], T]:
+            both = self.k(x, lo, hi)
+            again = both
+            return again
+
+    program = normalized(P)
+    values = returned(program["inner"])
+    assert [str(value.type) for value in values] == [
+        "pl.Tensor[[8, 32], pl.FP32]",
+        "pl.Tensor[[16, 32], pl.FP32]",
+    ]
+    items = [node for node in walk(program["inner"].body) if isinstance(node, ir.TupleGetItemExpr)]
+    assert [item.index for item in items] == [1, 0]
+
+
+def test_placement_hint_puts_a_matrix_kernel_on_a_vector_core_and_is_used_up():
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, x: T, w: pl.Tensor[[32, 32], pl.FP32]) -> T:
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="product"):
+                y = pl.matmul(x, w)
+            return y
+
+    program = converted(P)
+    kernel = program["product"]
+
+    def hint(stmt: ir.Stmt) -> ir.Stmt:
+        from pypto.ir.walk import map_substatements
+
+        if isinstance(stmt, ir.AssignStmt) and stmt.value.op.name == "tile.store":
+            return stmt.replace(value=stmt.value.replace(attrs={"core_placement": "aiv"}))
+        return map_substatements(stmt, hint)
+
+    functions = [f for f in program.functions.values() if f is not kernel]
+    hinted = program.replace(functions=[*functions, kernel.replace(body=hint(kernel.body))])
+    placed = passes.expand_mixed_kernel()(hinted)["product"]
+    assert placed.func_type is ir.FunctionType.AIV
+    assert not any("core_placement" in node.attrs for node in walk(placed.body) if isinstance(node, ir.Call))
+
+
 def test_wrapper_returns_its_own_parameters():
     @pl.program
     class P:
