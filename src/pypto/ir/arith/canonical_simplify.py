@@ -219,7 +219,7 @@ def _linear_operands(node: Expr) -> list[tuple[Expr, int]]:
 
 
 def _region(root: Expr) -> tuple[list[Expr], list[Expr]]:
-    """Return the linear nodes below `root`, parents first, and the leaves of that region from left to right."""
+    """Return the linear nodes below `root`, parents first, and its leaves from left to right."""
     finished: list[Expr] = []
     leaves: list[Expr] = []
     entered: set[Expr] = set()

@@ -1,0 +1,339 @@
+"""InlineFunctions: where calls are replaced, by what, and what is rejected."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import pypto
+from pypto import ir, passes
+from pypto.passes.verify.inline_functions_eliminated import verify
+from tests.passes.dsl import assert_same, function, program, statements
+from tests.passes.interpreter import run_function
+
+
+def inlined(source: ir.Program) -> ir.Program:
+    return passes.inline_functions()(source)
+
+
+def names(result: ir.Program, name: str = "main") -> list[str]:
+    return [s.var.name_hint for s in statements(function(result, name)) if isinstance(s, ir.AssignStmt)]
+
+
+HELPER = """
+    @pl.inline
+    def helper(self, a: T(4, 4)) -> T(4, 4):
+        t = pl.add(a, a)
+        return t
+"""
+
+
+def with_main(main: str, helpers: str = HELPER) -> ir.Program:
+    return program(helpers.replace("@pl.inline", "@pl.function(type=pl.FunctionType.Inline)") + main)
+
+
+def test_program_without_inline_functions_is_returned_itself() -> None:
+    source = program(
+        """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = pl.add(x, x)
+        return y
+    """
+    )
+    assert inlined(source) is source
+
+
+def test_a_call_becomes_the_body_and_an_assignment_of_the_value() -> None:
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = self.helper(x)
+        return y
+    """
+        )
+    )
+    expected = program(
+        """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        t = pl.add(x, x)
+        y = t
+        return y
+    """
+    )
+    assert_same(passes.convert_to_ssa()(result), expected)
+    assert list(result.functions_) == ["main"]
+    assert verify(result) == []
+
+
+def test_two_calls_get_disjoint_locals() -> None:
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = self.helper(x)
+        z = self.helper(y)
+        return z
+    """
+        )
+    )
+    first, _, second, _ = names(result)
+    assert first != second
+    assert all(re.fullmatch(r"t_inline\d+", name) for name in (first, second))
+
+
+def test_return_of_a_call_returns_the_values() -> None:
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        return self.helper(x)
+    """
+        )
+    )
+    last = statements(function(result, "main"))[-1]
+    assert isinstance(last, ir.ReturnStmt)
+    assert isinstance(last.value_[0], ir.Var) and last.value_[0].name_hint.startswith("t_inline")
+
+
+def test_nested_inline_functions_are_expanded_fully() -> None:
+    helpers = (
+        HELPER
+        + """
+    @pl.inline
+    def twice(self, b: T(4, 4)) -> T(4, 4):
+        u = self.helper(b)
+        v = self.helper(u)
+        return v
+"""
+    )
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = self.twice(x)
+        return y
+    """,
+            helpers,
+        )
+    )
+    assert verify(result) == []
+    assert len(names(result)) == 5
+
+
+def test_a_tuple_result_is_never_materialised() -> None:
+    helpers = """
+    @pl.inline
+    def pair(self, a: T(4, 4)) -> tuple[T(4, 4), T(4, 4)]:
+        p = pl.add(a, a)
+        q = pl.mul(a, a)
+        return p, q
+"""
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        u, v = self.pair(x)
+        w = pl.add(u, v)
+        return w
+    """,
+            helpers,
+        )
+    )
+    expected = program(
+        """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        p = pl.add(x, x)
+        q = pl.mul(x, x)
+        u = p
+        v = q
+        w = pl.add(u, v)
+        return w
+    """
+    )
+    assert_same(passes.convert_to_ssa()(result), expected)
+
+
+def test_a_swap_through_an_inline_function_keeps_both_values() -> None:
+    helpers = """
+    @pl.inline
+    def swap(self, a: I, b: I) -> tuple[I, I]:
+        return b, a
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, m: I, n: I) -> tuple[I, I]:
+        m, n = self.swap(m, n)
+        return m, n
+    """,
+        helpers,
+    )
+    assert run_function(inlined(source), "main", (1, 2)) == [2, 1]
+
+
+def test_an_assigned_parameter_rebinds_the_variable_of_the_caller() -> None:
+    helpers = """
+    @pl.inline
+    def fill(self, a: T(4, 4)):
+        a = pl.add(a, a)
+"""
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = pl.mul(x, x)
+        self.fill(y)
+        return y
+    """,
+            helpers,
+        )
+    )
+    expected = program(
+        """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = pl.mul(x, x)
+        y = pl.add(y, y)
+        return y
+    """
+    )
+    assert_same(passes.convert_to_ssa()(result), expected)
+
+
+def test_an_argument_expression_is_evaluated_before_the_body_changes_its_variable() -> None:
+    helpers = """
+    @pl.inline
+    def bump(self, a: I, b: I) -> I:
+        a = a + 1
+        return b
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, n: I) -> I:
+        r = self.bump(n, n * 2)
+        return r
+    """,
+        helpers,
+    )
+    assert run_function(inlined(source), "main", (5,)) == [10]
+
+
+def test_assigning_a_parameter_that_is_an_expression_is_an_error_that_names_it() -> None:
+    helpers = """
+    @pl.inline
+    def bump(self, a: I) -> I:
+        a = a + 1
+        return a
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, n: I) -> I:
+        r = self.bump(n * 2)
+        return r
+    """,
+        helpers,
+    )
+    with pytest.raises(ValueError, match=r"'bump' assigns its parameter 'a'"):
+        inlined(source)
+
+
+def call(name: str, *args: ir.Expr, type_: ir.Type) -> ir.Call:
+    return ir.Call(ir.GlobalVar(name), list(args), type_, S)
+
+
+S = ir.Span.unknown()
+SCALAR = ir.ScalarType(ir.DataType.INDEX)
+
+
+def inline_function(name: str, body: ir.Stmt, params: list[ir.Var]) -> ir.Function:
+    return ir.Function(name, params, [SCALAR], body, S, type=ir.FunctionType.Inline)
+
+
+def test_a_cycle_is_rejected_before_anything_changes() -> None:
+    a, b = ir.Var("a", SCALAR, S), ir.Var("b", SCALAR, S)
+    first = inline_function("f", ir.ReturnStmt([call("g", a, type_=SCALAR)], S), [a])
+    second = inline_function("g", ir.ReturnStmt([call("f", b, type_=SCALAR)], S), [b])
+    with pytest.raises(ValueError, match="Cycle detected in FunctionType::Inline call graph: f -> g -> f"):
+        inlined(ir.Program([first, second], "P", S))
+
+
+def test_a_return_inside_a_branch_is_an_internal_error() -> None:
+    a = ir.Var("a", SCALAR, S)
+    branch = ir.IfStmt(ir.gt(a, a), ir.ReturnStmt([a], S), None, [], S)
+    helper = inline_function("f", ir.SeqStmts([branch, ir.ReturnStmt([a], S)], S), [a])
+    with pytest.raises(pypto.InternalError, match="non-trailing ReturnStmt"):
+        inlined(ir.Program([helper], "P", S))
+
+
+def test_a_wrong_number_of_arguments_is_an_internal_error() -> None:
+    a, x, y = (ir.Var(name, SCALAR, S) for name in "axy")
+    helper = inline_function("f", ir.ReturnStmt([a], S), [a])
+    body = ir.SeqStmts([ir.AssignStmt(y, call("f", type_=SCALAR), S), ir.ReturnStmt([y], S)], S)
+    main = ir.Function("main", [x], [SCALAR], body, S)
+    with pytest.raises(pypto.InternalError, match=r"'f' takes 1 arguments, but the call passes 0"):
+        inlined(ir.Program([helper, main], "P", S))
+
+
+def test_an_uncalled_inline_function_is_dropped() -> None:
+    a, x = ir.Var("a", SCALAR, S), ir.Var("x", SCALAR, S)
+    helper = inline_function("f", ir.ReturnStmt([a], S), [a])
+    main = ir.Function("main", [x], [SCALAR], ir.ReturnStmt([x], S), S)
+    result = inlined(ir.Program([helper, main], "P", S))
+    assert list(result.functions_) == ["main"] and result.functions_["main"] is main
+
+
+def test_a_call_nested_in_an_expression_stays_and_is_reported() -> None:
+    a, x, y = (ir.Var(name, SCALAR, S) for name in "axy")
+    helper = inline_function("f", ir.ReturnStmt([a], S), [a])
+    nested = ir.add(call("f", x, type_=SCALAR), x)
+    body = ir.SeqStmts([ir.AssignStmt(y, nested, S), ir.ReturnStmt([y], S)], S)
+    result = inlined(ir.Program([helper, ir.Function("main", [x], [SCALAR], body, S)], "P", S))
+    found = verify(result)
+    assert [each.error_code for each in found] == [2]
+    assert found[0].message.startswith("Dangling Call to function")
+
+
+def test_a_local_that_is_named_as_in_ssa_form_is_renamed_from_its_base() -> None:
+    a, x, y = (ir.Var(name, SCALAR, S) for name in "axy")
+    local = ir.Var("t__ssa_v0", SCALAR, S)
+    body = ir.SeqStmts([ir.AssignStmt(local, ir.add(a, a), S), ir.ReturnStmt([local], S)], S)
+    main = ir.Function(
+        "main",
+        [x],
+        [SCALAR],
+        ir.SeqStmts([ir.AssignStmt(y, call("f", x, type_=SCALAR), S), ir.ReturnStmt([y], S)], S),
+        S,
+    )
+    result = inlined(ir.Program([inline_function("f", body, [a]), main], "P", S))
+    assert re.fullmatch(r"t_inline\d+", names(result)[0])
+    passes.convert_to_ssa()(result)
+
+
+def test_dump_tags_move_to_the_scopes_and_calls_that_use_the_variable() -> None:
+    tensor = ir.TensorType([4, 4], ir.DataType.FP32)
+    a, x, t, u = (ir.Var(name, tensor, S) for name in "axtu")
+    scoped = ir.InCoreScopeStmt(
+        body=ir.AssignStmt(t, ir.Call(ir.Op("tensor.add"), [a, a], tensor, S), S), span=S
+    )
+    body = ir.SeqStmts([scoped, ir.AssignStmt(u, call("k", a, type_=tensor), S)], S)
+    helper = ir.Function("f", [a], [], body, S, type=ir.FunctionType.Inline)
+    tagged = ir.Call(ir.GlobalVar("f"), [x], {}, {"dump_vars": [x]}, ir.TupleType([]), S)
+    kernel = ir.Function("k", [ir.Var("p", tensor, S)], [tensor], ir.ReturnStmt([], S), S)
+    main = ir.Function("main", [x], [], ir.EvalStmt(tagged, S), S)
+    scope, assign = statements(function(inlined(ir.Program([helper, kernel, main], "P", S)), "main"))
+    assert scope.attrs["dump_vars"][0] is x
+    assert assign.value.attrs["dump_vars"][0] is x
+    assert "dump_vars" not in scope.body.value.attrs

@@ -1,0 +1,149 @@
+"""UnrollLoops: how many copies, of what, and what is rejected."""
+
+from __future__ import annotations
+
+import pytest
+
+from pypto import ir, passes
+from pypto.passes.verify.unroll_resolved import verify
+from tests.passes.dsl import function, program, statements
+from tests.passes.interpreter import run_function
+
+S = ir.Span.unknown()
+INDEX = ir.DataType.INDEX
+SCALAR = ir.ScalarType(INDEX)
+i, a, n = (ir.Var(name, SCALAR, S) for name in ("i", "a", "n"))
+
+
+def c(value: int) -> ir.ConstInt:
+    return ir.ConstInt(value, INDEX, S)
+
+
+def loop(start: ir.Expr, stop: ir.Expr, step: ir.Expr, body: ir.Stmt | None = None) -> ir.ForStmt:
+    body = body or ir.AssignStmt(a, ir.add(ir.mul(a, c(10)), i), S)
+    return ir.ForStmt(i, start, stop, step, [], body, [], S, kind=ir.ForKind.Unroll)
+
+
+def main(*stmts: ir.Stmt) -> ir.Program:
+    body = ir.SeqStmts([ir.AssignStmt(a, c(0), S), *stmts, ir.ReturnStmt([a], S)], S)
+    return ir.Program([ir.Function("main", [n], [SCALAR], body, S)], "P", S)
+
+
+def unrolled(source: ir.Program) -> ir.Program:
+    result = passes.unroll_loops()(source)
+    assert verify(result) == []
+    return result
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((0, 0, 1), 0), ((2, 3, 1), 2), ((1, 4, 1), 123), ((3, 0, -1), 321), ((0, 5, 2), 24), ((5, 0, 1), 0)],
+)
+def test_the_body_runs_once_per_trip_in_order(bounds: tuple[int, int, int], expected: int) -> None:
+    result = unrolled(main(loop(*(c(value) for value in bounds))))
+    assert run_function(result, "main", (0,)) == [expected]
+
+
+def test_zero_trips_leave_nothing() -> None:
+    assert len(statements(function(unrolled(main(loop(c(0), c(0), c(1)))), "main"))) == 2
+
+
+def test_nested_loops_expand_with_the_outer_value_as_a_bound() -> None:
+    j = ir.Var("j", SCALAR, S)
+    body = ir.AssignStmt(a, ir.add(a, c(1)), S)
+    inner = ir.ForStmt(j, c(0), i, c(1), [], body, [], S, kind=ir.ForKind.Unroll)
+    assert run_function(unrolled(main(loop(c(0), c(4), c(1), inner))), "main", (0,)) == [6]
+
+
+def test_copies_are_spliced_into_the_enclosing_sequence() -> None:
+    body = ir.SeqStmts([ir.AssignStmt(a, ir.add(a, i), S), ir.AssignStmt(a, ir.add(a, c(1)), S)], S)
+    stmts = statements(function(unrolled(main(loop(c(0), c(3), c(1), body))), "main"))
+    assert len(stmts) == 1 + 6 + 1
+    assert not any(isinstance(stmt, ir.SeqStmts) for stmt in stmts)
+
+
+def test_a_loop_that_is_the_whole_body_becomes_its_copies() -> None:
+    def body_of(stop: int) -> ir.Stmt:
+        only = ir.Function("main", [a], [], loop(c(0), c(stop), c(1)), S)
+        return unrolled(ir.Program([only], "P", S)).functions_["main"].body
+
+    assert isinstance(body_of(2), ir.SeqStmts)
+    assert isinstance(body_of(1), ir.AssignStmt)
+
+
+def test_the_limit_is_1024_trips() -> None:
+    unrolled(main(loop(c(0), c(1024), c(1))))
+    with pytest.raises(ValueError, match=r"trip count 1025 exceeds maximum allowed \(1024\)"):
+        unrolled(main(loop(c(0), c(1025), c(1))))
+    with pytest.raises(ValueError, match="trip count"):
+        unrolled(main(loop(c(-(2**63)), c(2**63 - 1), c(1))))
+
+
+def test_a_step_of_zero_is_rejected() -> None:
+    with pytest.raises(ValueError, match="Unroll loop step cannot be zero"):
+        unrolled(main(loop(c(0), c(4), c(0))))
+
+
+def test_bounds_must_be_constants_and_are_not_folded() -> None:
+    for role, bounds in (("start", (n, c(4), c(1))), ("stop", (c(0), n, c(1))), ("step", (c(0), c(4), n))):
+        with pytest.raises(ValueError, match=f"{role} must be a compile-time integer constant, got Var"):
+            unrolled(main(loop(*bounds)))
+    with pytest.raises(ValueError, match="got Add"):
+        unrolled(main(loop(c(0), ir.add(c(1), c(1)), c(1))))
+
+
+def test_a_negated_constant_is_a_constant() -> None:
+    minus_one = ir.Neg(c(1), INDEX, S)
+    assert run_function(unrolled(main(loop(c(3), c(0), minus_one))), "main", (0,)) == [321]
+
+
+def test_types_and_attributes_that_mention_the_loop_variable_are_rewritten() -> None:
+    tensor = ir.Var("t", ir.TensorType([4, i], ir.DataType.FP32), S)
+    create = ir.Call(ir.Op("tensor.create"), [], {}, {"device": i}, tensor.type, S)
+    result = unrolled(main(loop(c(3), c(4), c(1), ir.AssignStmt(tensor, create, S))))
+    assign = statements(function(result, "main"))[1]
+    assert isinstance(assign, ir.AssignStmt)
+    assert assign.var.type.shape[1].value == 3
+    assert assign.value.type.shape[1].value == 3
+    assert assign.value.attrs["device"].value == 3
+
+
+def test_a_body_that_ignores_the_loop_variable_is_repeated_not_copied() -> None:
+    body = ir.AssignStmt(a, ir.add(a, c(1)), S)
+    stmts = statements(function(unrolled(main(loop(c(0), c(3), c(1), body))), "main"))
+    assert all(stmt is body for stmt in stmts[1:4])
+
+
+def test_leading_comments_of_the_loop_go_to_the_first_copy() -> None:
+    commented = ir.attach_leading_comments(loop(c(0), c(2), c(1)), ["three times"])
+    _, first, second, _ = statements(function(unrolled(main(commented)), "main"))
+    assert first.leading_comments == ["three times"] and second.leading_comments == []
+
+
+def test_other_loops_keep_their_header_and_unchanged_functions_their_identity() -> None:
+    source = program(
+        """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        for i in pl.range(4):
+            x = pl.add(x, x)
+        return x
+    """
+    )
+    assert passes.unroll_loops()(source) is source
+
+
+def test_an_unrolled_loop_inside_another_loop_is_expanded() -> None:
+    source = program(
+        """
+    @opaque
+    def main(self, n: I) -> I:
+        a = n
+        for i in pl.range(2):
+            for k in pl.unroll(3):
+                a = a * 2 + k
+        return a
+    """
+    )
+    result = unrolled(source)
+    assert run_function(result, "main", (1,)) == run_function(source, "main", (1,))
