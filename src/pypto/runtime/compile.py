@@ -25,7 +25,12 @@ from pypto.runtime._binary_cache import binary_context_lock
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
 from pypto.runtime.kernel_config import FILE_NAME
 
-_TEMPORARIES = (".compiled_meta.json.tmp", ".kernel_config.py.tmp", "orchestration/.*.tmp", "kernels/*/.*.tmp")
+_TEMPORARIES = (
+    ".compiled_meta.json.tmp",
+    ".kernel_config.py.tmp",
+    "orchestration/.*.tmp",
+    "kernels/*/.*.tmp",
+)
 _MARKERS = (metadata.SIDECAR, "distributed_meta.json", FILE_NAME, "orchestration/host_orch.py")
 
 
