@@ -645,3 +645,25 @@ def test_keyword_lists_prefer_variables_of_the_body_over_captured_values():
 
     valid = f.body.stmts[0].var.type.tensor_view.valid_shape
     assert isinstance(valid[0], ir.FloorDiv)
+
+
+def test_placed_allocations_with_slots_stand_in_signatures():
+    code = (
+        "@pl.function\ndef f(t: pl.Tile[[4, 4], pl.FP32, pl.MemRef('ring', pl.const(0, pl.INT64), 128, slots=2)[1], "
+        "pl.Mem.Vec]):\n    return t\n"
+    )
+    memref = pl.parse(code).params[0].type.memref
+    assert (memref.slot_count_, memref.slot_index_.value, memref.is_pinned_) == (2, 1, False)
+
+
+def test_captured_placed_memref_is_plain_ir():
+    place = pl.MemRef("pool", 64, 128)
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(x: pl.Tensor[[4, 4], pl.FP32]):
+        t: pl.Tile[[4, 4], pl.FP32, place, pl.Mem.Vec] = pl.load(x, [0, 0], [4, 4])
+        return t
+
+    memref = f.body.stmts[0].var.type.memref
+    assert type(memref) is ir.MemRef
+    assert (memref.base_.name_hint, memref.byte_offset_.value, memref.size_) == ("pool", 64, 128)

@@ -122,13 +122,12 @@ def _parse_at(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     task_id = bind_task_id(p, task_name(p, node), call)
     if task_id is not None:
         attrs["task_id_var"] = task_id
-    for flag in ("allow_early_resolve", "windowize"):
-        if flag in arguments and bool_literal(p, arguments[flag], flag):
-            attrs[flag] = True
+    if _flag(p, arguments, "allow_early_resolve"):
+        attrs["allow_early_resolve"] = True
     if optimizations.slot_num is not None:
         attrs["slot_num"] = optimizations.slot_num
-    if "windowize" in attrs:
-        attrs["windowize"] = attrs.pop("windowize")  # stored last
+    if _flag(p, arguments, "windowize"):
+        attrs["windowize"] = True
     frame = Frame("at", incore=is_kernel, written_split=optimizations.split is not None)
     body = scope_block(p, node, frame)
     span = p.source.head_span(node)
@@ -138,6 +137,10 @@ def _parse_at(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     else:
         scope = ir.HierarchyScopeStmt(level, role, name_hint, body, span)
     emit_scope(p, with_attrs(scope, attrs), comments)
+
+
+def _flag(p: FunctionParser, arguments: dict[str, ast.expr], name: str) -> bool:
+    return name in arguments and bool_literal(p, arguments[name], name)
 
 
 def _role(p: FunctionParser, node: ast.expr | None) -> ir.Role | None:

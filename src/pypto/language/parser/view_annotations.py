@@ -194,7 +194,7 @@ def _memref_call(p: FunctionParser, node: ast.Call) -> ir.MemRef:
         raise ParserTypeError("The size of pl.MemRef must be an int >= 0", span=p.span(args[2]))
     base = _pointer(p, args[0])
     offset = index_expression(p, args[1])
-    return ir.MemRef(base, offset, size, p.span(node), slots)
+    return ir.MemRef(base, offset, size, p.span(node), slots=slots)
 
 
 def _legacy_number(p: FunctionParser, node: ast.expr) -> int | None:
@@ -250,7 +250,8 @@ def _declared_memref(p: FunctionParser, node: ast.expr) -> ir.MemRef:
     declared = _captured_memref(p, node)
     assert declared is not None
     if not declared.is_pinned_:
-        return declared
+        slots = declared.slot_count_
+        return ir.MemRef(declared.base_, declared.byte_offset_, declared.size_, declared.span, slots=slots)
     written = ast.unparse(node)
     name = declared.name_hint or written.replace(".", "_")
     known_as = p.declared_names.setdefault(id(declared), name)
