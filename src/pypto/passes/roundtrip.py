@@ -16,7 +16,7 @@ from pypto.ir.printer import python_print
 if TYPE_CHECKING:
     from pypto.passes.base import Pass
 
-_PARSER = "pypto.language.text"
+_PARSER = "pypto.language.parser.text_parser"
 _UNPRINTABLE = "does not support iter_args"
 
 
