@@ -378,7 +378,8 @@ def test_hints_that_are_no_legal_identifiers_are_changed(tmp_path):
     hints = ["for", "half", "ext_x", "params_t0", "1st", "a-b", "t_ci", "TaskOutputTensors", "__x", "std"]
     params = [scalar(hint) for hint in hints]
     stmts = [assign(scalar(f"r{i}"), p) for i, p in enumerate(params)]
-    compile_text(generate([var("x"), *params], auto(*stmts)).code, tmp_path)
+    tensors = [var("x"), var("a-b"), var("1st")]
+    compile_text(generate([*tensors, *params], auto(*stmts)).code, tmp_path)
 
 
 def test_variables_never_share_a_name_unless_they_are_one_value(tmp_path):

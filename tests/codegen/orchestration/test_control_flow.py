@@ -330,14 +330,50 @@ def test_slots_of_a_parallel_loop_count_iterations_from_its_start():
     assert "t__rv[(j - 8) / -2] = r_1;" in text
 
 
-def test_jumps_inline_text_and_unlowered_scopes_are_reported():
-    for jump in (ir.BreakStmt(SPAN), ir.ContinueStmt(SPAN)):
-        with pytest.raises(InternalError, match="CtrlFlowTransform"):
-            generate([], auto(jump))
+def test_jumps_leave_loops_that_carry_nothing_new(tmp_path):
+    c = scalar("c", DataType.BOOL)
+    out = var("out")
+    arg, rv = iter_arg("o", out), var("o_rv")
+    leave = ir.IfStmt(c, auto(ir.BreakStmt(SPAN)), auto(ir.ContinueStmt(SPAN)), [], SPAN)
+    body = auto(leave, yields(arg))
+    stmt = loop(scalar("i", INDEX), upto(4), [(arg, rv)], body, iter_arg_rebind_0=False)
+    result = generate([out, c], auto(stmt))
+    assert "break;" in result.code and "continue;" in result.code
+    compile_text(result.code, tmp_path)
+
+
+def test_jumps_that_would_lose_a_carried_value_are_refused():
+    arg, rv = iter_arg("n", const(0, INT64)), scalar("n__rv")
+    for jump, word in ((ir.BreakStmt(SPAN), "break"), (ir.ContinueStmt(SPAN), "continue")):
+        stmt = loop(scalar("i", INDEX), upto(4), [(arg, rv)], auto(jump, yields(arg)))
+        with pytest.raises(ValueError, match=f"{word} is not supported .* carries a value"):
+            generate([], auto(stmt))
+
+
+def test_a_return_inside_a_branch_is_refused():
+    c = scalar("c", DataType.BOOL)
+    branch = ir.IfStmt(c, auto(ir.ReturnStmt(SPAN)), None, [], SPAN)
+    with pytest.raises(ValueError, match="a return inside a loop or branch"):
+        generate([c], auto(branch))
+
+
+def test_inline_text_and_unlowered_scopes_are_reported():
     with pytest.raises(ValueError, match="inline source text"):
         generate([], auto(ir.InlineStmt("x = 1", ir.InlineLanguage.Python, SPAN)))
     with pytest.raises(pypto.Error, match="SplitIncoreOrch does not hold"):
         generate([], auto(ir.InCoreScopeStmt(body=seq(), span=SPAN)))
+
+
+def test_a_symbol_is_recovered_from_a_composite_extent(tmp_path):
+    m = scalar("M", INDEX)
+    x = var("x", tensor([m * 8, 16]))
+    loops = loop(scalar("i", INDEX), upto(m), [], auto())
+    result = generate([x], auto(loops))
+    assert "int64_t M = (int64_t)orch_args.tensor(0).ref().shapes[0] / 8;" in result.code
+    plain = var("y", tensor([m]))
+    result = generate([x, plain], auto(loops))
+    assert "int64_t M = (int64_t)orch_args.tensor(1).ref().shapes[0];" in result.code
+    compile_text(result.code, tmp_path)
 
 
 def test_loops_over_a_tensor_of_dynamic_extent_define_the_symbol_once(tmp_path):

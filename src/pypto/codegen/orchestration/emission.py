@@ -101,11 +101,15 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Where an extent symbol is read from: axis `axis` of tensor argument `tensor`."""
+    """Where an extent symbol is read from: axis `axis` of tensor argument `tensor`.
+
+    `adjustment` solves an extent such as `M * 8` for the symbol.
+    """
 
     var: Var
     tensor: int
     axis: int
+    adjustment: str = ""
 
 
 class Escapes:

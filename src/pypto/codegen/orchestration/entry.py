@@ -8,7 +8,7 @@ from pypto.codegen.orchestration.naming import base_name
 from pypto.codegen.orchestration.scalars import HELPERS
 from pypto.core.errors import InternalError
 from pypto.ir.enums import ParamDirection
-from pypto.ir.expr import Var
+from pypto.ir.expr import Add, ConstInt, Expr, Mul, Sub, Var
 from pypto.ir.program import Function
 from pypto.ir.types import CommCtxType, ScalarType, TensorType
 
@@ -63,12 +63,33 @@ def _scalar_param(param: Var, name: str, position: int) -> str:
 
 
 def _note_symbols(emission: Emission, type_: TensorType, position: int) -> None:
-    """Remember which symbols this parameter's extents declare; the first parameter and axis win."""
+    """Remember which symbols this parameter's extents declare; the first parameter and axis win.
+
+    An extent that is a symbol itself wins over one that has to be solved for it.
+    """
     for axis, dim in enumerate(type_.shape_):
-        if isinstance(dim, Var):
-            symbol = Symbol(dim, position, axis)
-            emission.symbols.setdefault(id(dim), symbol)
-            emission.symbols_by_hint.setdefault(dim.name_hint, symbol)
+        symbol = _symbol(dim, position, axis)
+        if symbol is None:
+            continue
+        known = emission.symbols.get(id(symbol.var))
+        if known is None or (known.adjustment and not symbol.adjustment):
+            emission.symbols[id(symbol.var)] = symbol
+        if not symbol.adjustment:
+            emission.symbols_by_hint.setdefault(symbol.var.name_hint, symbol)
+
+
+_INVERSE = {Add: "-", Sub: "+", Mul: "/"}
+
+
+def _symbol(dim: Expr, tensor: int, axis: int) -> Symbol | None:
+    """The symbol that an extent declares: `M` itself, or `M + c`, `M - c`, `M * c` with a constant."""
+    if isinstance(dim, Var):
+        return Symbol(dim, tensor, axis)
+    if isinstance(dim, Add | Sub | Mul) and isinstance(dim.left, Var) and isinstance(dim.right, ConstInt):
+        if dim.right.value <= 0:
+            return None
+        return Symbol(dim.left, tensor, axis, f" {_INVERSE[type(dim)]} {dim.right.value}")
+    return None
 
 
 def file_text(emission: Emission, parameters: list[str]) -> str:
@@ -111,7 +132,8 @@ def _symbol_lines(emission: Emission) -> list[str]:
     if not emission.read_symbols:
         return []
     declarations = [
-        f"int64_t {name} = (int64_t)orch_args.tensor({symbol.tensor}).ref().shapes[{symbol.axis}];"
+        f"int64_t {name} = (int64_t)orch_args.tensor({symbol.tensor}).ref().shapes[{symbol.axis}]"
+        f"{symbol.adjustment};"
         for name, symbol in sorted(emission.read_symbols, key=lambda each: (each[1].tensor, each[1].axis))
     ]
     return ["// Dynamic-dim symbols (extent of the declaring argument)", *declarations, ""]

@@ -66,17 +66,13 @@ class Names:
 
     def unique(self, wanted: str) -> str:
         """`wanted` made legal, or with the first free number after it."""
-        name = legal = self._legal(wanted)
-        count = self._counters.get(legal, 0)
-        while name in self._taken:
-            count += 1
-            name = f"{legal}_{count}"
-        self._counters[legal] = count
-        self._taken.add(name)
-        return name
+        return self._first_free(self._legal(wanted))
 
     def derived(self, wanted: str) -> str:
         """A fresh identifier of one of the generated patterns, which variables cannot take."""
+        return self._first_free(re.sub(r"\W", "_", wanted, flags=re.ASCII))
+
+    def _first_free(self, wanted: str) -> str:
         name = wanted
         count = self._counters.get(wanted, 0)
         while name in self._taken:

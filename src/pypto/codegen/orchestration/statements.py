@@ -11,7 +11,7 @@ from pypto.codegen.orchestration.buffers import allocate_ahead, allocate_in_plac
 from pypto.codegen.orchestration.carries import Target, assign_targets, is_constant
 from pypto.codegen.orchestration.control_flow import emit_for, emit_if, emit_while
 from pypto.codegen.orchestration.cpp_types import cpp_type
-from pypto.codegen.orchestration.emission import Binding, BlockKind, Emission, TupleBinding
+from pypto.codegen.orchestration.emission import Binding, Block, BlockKind, Emission, TupleBinding
 from pypto.codegen.orchestration.launches import Launches
 from pypto.codegen.orchestration.results import bind_item
 from pypto.codegen.orchestration.scalars import is_non_negative, scalar_text
@@ -61,6 +61,7 @@ class StatementEmitter:
     def __init__(self, emission: Emission) -> None:
         self._emission = emission
         self._launches = Launches(emission.program)
+        self._loops: list[Targets] = []  # of the enclosing loops, innermost last
 
     def body(self, emission: Emission, body: Stmt, targets: Targets = ()) -> None:
         """The statements of one sequence; a yield at its end assigns `targets`."""
@@ -139,15 +140,29 @@ class StatementEmitter:
             assign_targets(self._emission, stmt, targets)
 
     def leave(self, stmt: ReturnStmt, _targets: Targets) -> None:
-        """Nothing: results reach the host through tensor parameters."""
+        """Nothing: results reach the host through tensor parameters. But nothing may follow either."""
+        block: Block | None = self._emission.block
+        while block is not None:
+            if block.kind in (BlockKind.LOOP, BlockKind.BRANCH):
+                raise ValueError(
+                    located(
+                        "a return inside a loop or branch of an Orchestration cannot be compiled", stmt.span
+                    )
+                )
+            block = block.parent
 
     # --- nested statements
 
     def loop(self, stmt: ForStmt, _targets: Targets) -> None:
-        emit_for(self._emission, stmt, self.body)
+        emit_for(self._emission, stmt, self._loop_body)
 
     def conditional_loop(self, stmt: WhileStmt, _targets: Targets) -> None:
-        emit_while(self._emission, stmt, self.body)
+        emit_while(self._emission, stmt, self._loop_body)
+
+    def _loop_body(self, emission: Emission, body: Stmt, targets: Targets) -> None:
+        self._loops.append(targets)
+        self.body(emission, body, targets)
+        self._loops.pop()
 
     def branch(self, stmt: IfStmt, _targets: Targets) -> None:
         emit_if(self._emission, stmt, self.body)
@@ -160,16 +175,26 @@ class StatementEmitter:
         emission.close("PTO2_SCOPE(PTO2ScopeMode::MANUAL) {" if stmt.manual else "PTO2_SCOPE() {")
 
     def domain(self, stmt: CommDomainScopeStmt, _targets: Targets) -> None:
-        raise ValueError(
-            located("communication domains are not supported by the single-chip code generator", stmt.span)
-        )
+        raise ValueError(located("communication domains are not supported on a single chip", stmt.span))
 
-    def refuse_jump(self, stmt: Stmt, _targets: Targets) -> None:
-        raise InternalError(
-            located(
-                f"a {type(stmt).__name__} reached code generation: CtrlFlowTransform did not run", stmt.span
+    def jump(self, stmt: BreakStmt | ContinueStmt, _targets: Targets) -> None:
+        """Leave or continue the innermost loop, which must carry no value to its next iteration.
+
+        A jump does not say which version of a carried value it takes along.
+        """
+        word = "break" if isinstance(stmt, BreakStmt) else "continue"
+        if not self._loops:
+            raise InternalError(located(f"a {word} outside a loop", stmt.span))
+        carried = [target.name for target in self._loops[-1] if target is not None]
+        if carried:
+            raise ValueError(
+                located(
+                    f"{word} is not supported in an Orchestration loop that carries a value, '{carried[0]}'; "
+                    "guard the rest of the body with a condition instead",
+                    stmt.span,
+                )
             )
-        )
+        self._emission.line(f"{word};")
 
     def refuse_inline(self, stmt: InlineStmt, _targets: Targets) -> None:
         raise ValueError(located("inline source text cannot be compiled into an orchestration", stmt.span))
@@ -185,7 +210,7 @@ _EMITTERS: dict[type[Stmt], Callable[..., None]] = {
     IfStmt: StatementEmitter.branch,
     RuntimeScopeStmt: StatementEmitter.scope,
     CommDomainScopeStmt: StatementEmitter.domain,
-    BreakStmt: StatementEmitter.refuse_jump,
-    ContinueStmt: StatementEmitter.refuse_jump,
+    BreakStmt: StatementEmitter.jump,
+    ContinueStmt: StatementEmitter.jump,
     InlineStmt: StatementEmitter.refuse_inline,
 }
