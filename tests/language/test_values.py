@@ -157,7 +157,7 @@ def test_mixed_categories_are_a_syntax_error():
 
 
 def test_operators_on_tensors_are_a_syntax_error():
-    with pytest.raises(ParserSyntaxError, match="ScalarType"):
+    with pytest.raises(ParserSyntaxError, match="must be ScalarExpr or Var with ScalarType"):
         value_of("a: pl.Tensor[[4], pl.FP32]", "a + a")
 
 

@@ -23,7 +23,9 @@ _INTERCHANGEABLE = frozenset({DataType.INDEX, DataType.INT64})
 def _scalar_dtype(operand: Expr, name: str) -> DataType:
     expect(operand, Expr, f"{name} operand")
     if not isinstance(operand.type, ScalarType):
-        raise TypeError(f"{name} requires operands of ScalarType, got {type(operand.type).__name__}")
+        raise TypeError(
+            f"{name} operand must be ScalarExpr or Var with ScalarType, got {type(operand.type).__name__}"
+        )
     return operand.type.dtype
 
 
