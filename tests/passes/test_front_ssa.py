@@ -384,7 +384,7 @@ def test_phis_on_an_if_that_already_returns_values_follow_them() -> None:
 
 
 def test_conversion_is_linear_in_loops_and_branches() -> None:
-    """Many loops and branches over many live variables: neither versions nor liveness are copied per region."""
+    """Many loops and branches over many live variables: nothing is copied per region."""
 
     def seconds(count: int) -> float:
         variables = [ir.Var(f"v{k}", SCALAR, S) for k in range(count)]
