@@ -243,3 +243,86 @@ def test_function_round_trips_after_every_front_pass(name):
             ir.assert_structural_equal(current, pl.parse(text))
         except Exception as error:
             raise AssertionError(f"after {pass_name}:\n{text}") from error
+
+
+GENERIC_ATTRS = (
+    '{"i": -3, "b": True, "t": "q\\"uo\\\\te", "f": 0.5, "dt": pl.BF16, "m": pl.Mem.Mat, "tl": pl.TensorLayout.NZ, '
+    '"il": pl.TileLayout.col_major, "p": pl.PadValue.zero, "d": [pl.adir.input, pl.adir.no_dep], "v": x, '
+    '"vs": [x, out], "e": n + 1, "c": pl.const(4, pl.INT64), "arg_direction_overrides": [0], "empty": []}'
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"y = pl.exp(x, attrs={GENERIC_ATTRS})",
+        f"y = self.k(x, out, attrs={GENERIC_ATTRS})",
+        f"y, t = pl.submit(self.k, x, out, attrs={GENERIC_ATTRS})",
+    ],
+)
+def test_attributes_of_every_kind_round_trip(statement):
+    found = program(f"{statement}\nreturn y", params=PARAMS, kernels=KERNELS)
+    assert_round_trips(found)
+    main = found.get_function("main")
+    value = main.body.stmts[0].value
+    attrs = value.attrs
+    assert (attrs["i"], attrs["b"], attrs["t"], attrs["f"]) == (-3, True, 'q"uo\\te', 0.5)
+    assert attrs["v"] is main.params[0]
+    assert [v is w for v, w in zip(attrs["vs"], main.params, strict=False)] == [True, True]
+    assert attrs["d"] == [ir.ArgDirection.Input, ir.ArgDirection.NoDep]
+    assert isinstance(attrs["e"], ir.Add) and attrs["c"].dtype == ir.DataType.INT64
+
+
+def test_function_attributes_of_every_kind_round_trip():
+    attrs = GENERIC_ATTRS.replace('"c": pl.const(4, pl.INT64), ', "")
+    found = program(f"pl.func_attr({attrs})\nreturn x", params=PARAMS, kernels=KERNELS)
+    assert_round_trips(found)
+
+
+def test_host_workers_and_external_kernels_round_trip(tmp_path):
+    kernel = tmp_path / 'a "quoted" name.cpp'
+    kernel.write_text("// kernel")
+    found = pl.parse_program(
+        f"""
+@pl.program
+class P:
+    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+    def work(x: pl.Tensor[[64], pl.FP32]):
+        for i in range(3):
+            if i:
+                print(x, i)
+        return
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+    def abstract(x: pl.Tensor[[64], pl.FP32]): ...
+
+    @pl.function(type=pl.FunctionType.AIV, external_source={str(kernel)!r})
+    def outside(self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]) -> pl.Tensor[[64], pl.FP32]:
+        ...
+
+    @pl.function(type=pl.FunctionType.Orchestration, auto_scope=False)
+    def main(self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]) -> pl.Tensor[[64], pl.FP32]:
+        with pl.scope():
+            out = self.outside(x, out)
+        return out
+"""
+    )
+    assert_round_trips(found)
+
+
+def test_forward_submit_takes_the_declared_results():
+    found = pl.parse_program(
+        f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def a(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        out, tid = pl.submit(self.z, x, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def z(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        return out
+"""
+    )
+    assert_round_trips(found)
