@@ -13,6 +13,7 @@ from pypto.codegen.orchestration.emission import Emission, Escapes
 from pypto.codegen.orchestration.entry import bind_parameters, file_text, orchestration_signature
 from pypto.codegen.orchestration.preconditions import check_preconditions
 from pypto.codegen.orchestration.statements import StatementEmitter
+from pypto.codegen.orchestration.tensor_ops import inline_query
 from pypto.codegen.registrations import KernelRegistration
 from pypto.core.errors import InternalError
 from pypto.ir.expr import Expr, Var
@@ -44,7 +45,7 @@ def generate_orchestration(program: Program, func: Function) -> OrchestrationRes
     escapes = Escapes()
     for _ in range(_MAX_RUNS):
         escapes.complete = True
-        emission = Emission(program, func, used, escapes)
+        emission = Emission(program, func, used, escapes, inline_query)
         parameters = bind_parameters(emission)
         StatementEmitter(emission).body(emission, func.body)
         if escapes.complete:

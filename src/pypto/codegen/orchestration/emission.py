@@ -7,6 +7,7 @@ collects lines; what to write for which statement is decided elsewhere.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pypto.codegen.orchestration.naming import Names
@@ -18,7 +19,19 @@ from pypto.ir.expr import Call, Expr, Var
 from pypto.ir.program import Function, Program
 from pypto.ir.types import ScalarType
 
-__all__ = ["Binding", "Block", "BlockKind", "Emission", "Escapes", "Symbol", "TupleBinding"]
+__all__ = [
+    "Binding",
+    "Block",
+    "BlockKind",
+    "Emission",
+    "Escapes",
+    "PendingOutput",
+    "PendingTaskId",
+    "Placeholder",
+    "SliceView",
+    "Symbol",
+    "TupleBinding",
+]
 
 INDENT = "    "
 
@@ -126,14 +139,20 @@ class Escapes:
             self.complete = False
 
 
+InlineQuery = Callable[["Emission", Call], str]
+
+
 class Emission:
     """Lines, names and bindings of one orchestration function."""
 
-    def __init__(self, program: Program, function: Function, used: frozenset[int], escapes: Escapes) -> None:
+    def __init__(
+        self, program: Program, function: Function, used: frozenset[int], escapes: Escapes, query: InlineQuery
+    ) -> None:
         self.program = program
         self.function = function
         self.used = used  # ids of all variables that the body reads
         self.escapes = escapes
+        self._query = query  # the text of an operator call inside a scalar expression
         self.names = Names()
         self.registrations = RegistrationTable()
         self.helpers: dict[str, None] = {}
@@ -285,9 +304,7 @@ class Emission:
         return isinstance(found, Binding) and found.non_negative
 
     def query_text(self, call: Call) -> str:
-        from pypto.codegen.orchestration.tensor_ops import inline_query
-
-        return inline_query(self, call)
+        return self._query(self, call)
 
     def need_helper(self, name: str) -> None:
         self.helpers[name] = None
