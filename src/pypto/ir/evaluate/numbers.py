@@ -1,0 +1,105 @@
+"""Element types as numpy sees them, and conversion between them with every rounding mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from pypto.core.dtype import DataType
+
+Array = npt.NDArray[Any]
+
+_STORAGE: dict[DataType, Any] = {
+    DataType.BOOL: np.bool_,
+    DataType.INT8: np.int8,
+    DataType.INT16: np.int16,
+    DataType.INT32: np.int32,
+    DataType.INT64: np.int64,
+    DataType.INDEX: np.int64,
+    DataType.UINT8: np.uint8,
+    DataType.UINT16: np.uint16,
+    DataType.UINT32: np.uint32,
+    DataType.UINT64: np.uint64,
+    DataType.FP16: np.float16,
+    DataType.BF16: ml_dtypes.bfloat16,
+    DataType.FP32: np.float32,
+    DataType.FP8E4M3FN: ml_dtypes.float8_e4m3fn,
+    DataType.FP8E5M2: ml_dtypes.float8_e5m2,
+    DataType.FP8E8M0: ml_dtypes.float8_e8m0fnu,
+    DataType.TASK_ID: np.int64,
+}
+
+ROUNDINGS = {0: "none", 1: "rint", 2: "round", 3: "floor", 4: "ceil", 5: "trunc", 6: "odd"}
+
+
+def storage(dtype: DataType) -> np.dtype[Any]:
+    """The numpy type that holds one element; NotImplementedError where numpy has none."""
+    found = _STORAGE.get(dtype)
+    if found is None:
+        raise NotImplementedError(f"elements of type {dtype} have no numpy form")
+    numpy_type: np.dtype[Any] = np.dtype(found)
+    return numpy_type
+
+
+def compute_type(dtype: DataType) -> np.dtype[Any]:
+    """The type in which arithmetic on elements of ``dtype`` happens: FP32 for all floats."""
+    return np.dtype(np.float32) if dtype.is_float() else storage(dtype)
+
+
+def convert(data: Array, source: DataType, target: DataType, mode: int = 2) -> Array:
+    """Elements of ``source`` as elements of ``target``.
+
+    Among floats nearest even whatever the mode. From float to integer as the mode says, then saturating (NaN
+    gives 0), except the pairs that keep the low bits. Among integers the low bits; from integer to float
+    nearest even.
+    """
+    if source.is_float() and target.is_int():
+        return _float_to_int(np.asarray(data, np.float64), source, target, mode)
+    if source.is_float() and target.is_float():
+        wide = np.asarray(data).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return wide.astype(storage(target))
+    return np.asarray(data).astype(storage(target))
+
+
+def _keeps_low_bits(source: DataType, target: DataType) -> bool:
+    if source is DataType.FP16:
+        return target in (DataType.INT8, DataType.UINT8, DataType.INT16)
+    return source is DataType.FP32 and target is DataType.INT16
+
+
+def _float_to_int(values: Array, source: DataType, target: DataType, mode: int) -> Array:
+    rounded = round_to_integer(values, mode)
+    limits = np.iinfo(storage(target))
+    finite = np.where(np.isfinite(values), rounded, 0.0)
+    if _keeps_low_bits(source, target):
+        wrapped = np.fmod(finite, 2.0 ** target.get_bit()).astype(np.int64)
+        return wrapped.astype(storage(target))
+    clipped = np.clip(finite, float(limits.min), float(limits.max))
+    exact = clipped.astype(np.float64)
+    result = np.where(exact >= float(limits.max), limits.max, exact).astype(storage(target))
+    result = np.where(np.isposinf(values), limits.max, result)
+    return np.where(np.isneginf(values), limits.min, result).astype(storage(target))
+
+
+def round_to_integer(values: Array, mode: int) -> Array:
+    """The integral value that a rounding mode chooses, still as float."""
+    name = ROUNDINGS[mode]
+    with np.errstate(invalid="ignore"):
+        if name == "rint":
+            return np.rint(values)
+        if name == "floor":
+            return np.floor(values)
+        if name == "ceil":
+            return np.ceil(values)
+        if name in ("trunc", "none"):
+            return np.trunc(values)
+        low = np.floor(values)
+        tie = values - low == 0.5
+        if name == "round":  # ties away from zero
+            return np.where(tie, np.where(values > 0, low + 1, low), np.floor(values + 0.5))
+        odd = np.where(np.fmod(low, 2.0) == 0, low + 1, low)  # the odd neighbour of a tie
+        return np.where(tie, odd, np.rint(values))
