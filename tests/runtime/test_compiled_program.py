@@ -268,6 +268,33 @@ def test_first_parameters_are_positional(tmp_path: Path) -> None:
     assert compiled.load().child_count == 2
 
 
+def test_profile_is_written_on_request(tmp_path: Path) -> None:
+    from pypto.compile_profiling import CompileProfiler
+
+    ir.compile(AddScaled, tmp_path / "a", dump_passes=False, profiling=True)
+    profile = json.loads((tmp_path / "a" / "report" / "pipeline_profile.json").read_text())
+    assert [stage["name"] for stage in profile["stages"]] == ["passes", "codegen"]
+    with CompileProfiler() as profiler:
+        ir.compile(AddScaled, tmp_path / "b", dump_passes=False, profiling=True)
+    assert [stage["name"] for stage in profiler.to_dict()["stages"]] == ["passes", "codegen"]
+    assert not (tmp_path / "b" / "report").exists(), "an active profiler owns the output"
+
+
+def test_public_places_of_names() -> None:
+    from pypto import runtime
+    from pypto.backend import PartialCodegenError
+    from pypto.backend.pto_backend import PartialCodegenError as same
+    from pypto.ir.compiled_program import CompiledProgram as public
+    from pypto.ir.compiled_program import ParamInfo, extract_param_infos
+
+    assert PartialCodegenError is same and issubclass(same, RuntimeError)
+    assert public is CompiledProgram is ir.CompiledProgram
+    infos, outputs, _ = extract_param_infos(AddScaled)
+    assert isinstance(infos[0], ParamInfo) and outputs == [2]
+    assert (runtime.pto_isa_include_dir() / "pypto_abi.h").exists()
+    assert Path(runtime.ensure_pto_isa_root()).is_dir()
+
+
 def test_something_else_than_a_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="compile needs a Program, got int"):
         ir.compile(3, tmp_path)  # type: ignore[arg-type]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from pypto.backend.platforms import (
     BackendType,
     backend_of_platform,
@@ -13,6 +16,7 @@ from pypto.backend.platforms import (
 )
 
 __all__ = [
+    "PartialCodegenError",
     "BackendType",
     "backend_of_platform",
     "get_backend_type",
@@ -21,3 +25,10 @@ __all__ = [
     "set_backend_type",
     "simulator_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`PartialCodegenError` belongs to code generation, a layer above; users look for it here."""
+    if name == "PartialCodegenError":
+        return importlib.import_module("pypto.codegen.artifact").PartialCodegenError
+    raise AttributeError(f"module 'pypto.backend' has no attribute '{name}'")

@@ -6,7 +6,10 @@ Importing this package needs no compiler and starts nothing; parts are loaded on
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
+
+from pypto.backend.toolchain import kernel_include_dir
 
 _HOMES = {
     "CompiledProgram": "compiled_program",
@@ -20,7 +23,17 @@ _HOMES = {
     "StoreError": "store",
 }
 
-__all__ = [*_HOMES]
+__all__ = [*_HOMES, "ensure_pto_isa_root", "pto_isa_include_dir"]
+
+
+def pto_isa_include_dir() -> Path:
+    """Where the headers are that hand-written kernels include."""
+    return kernel_include_dir()
+
+
+def ensure_pto_isa_root() -> str:
+    """The folder that holds the kernel headers' include folder."""
+    return str(kernel_include_dir().parent)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
 from pypto.codegen.artifact import write_artifact
+from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.passes.context import (
     PassContext,
+    VerificationLevel,
     get_default_diagnostic_phase,
     get_default_verification_level,
 )
+from pypto.passes.instruments import PassInstrument, ReportInstrument, make_roundtrip_instrument
 from pypto.passes.manager import OptimizationStrategy, PassManager
 from pypto.runtime import metadata
 from pypto.runtime._binary_cache import binary_context_lock
@@ -77,18 +82,20 @@ def compile(
         "enable_pypto_l0c_double_buffer": enable_pypto_l0c_double_buffer,
         "runtime": runtime,
     }
-    context = _pass_context({name: value for name, value in settings.items() if value is not None})
+    given = {name: value for name, value in settings.items() if value is not None}
+    _refuse_conflict(given)
     root = _make_output_dir(program.name, output_dir)
-    with context:
-        manager = PassManager.get_strategy(
-            strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
-        )
-        lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
     chosen = platform or simulator_of(backend)
-    with binary_context_lock(root):
-        _clear_for_build(root)
-        write_artifact(lowered, root)
-        signatures = _write_sidecars(program, lowered, root, chosen, backend)
+    with _profile(root, profiling) as stage:
+        with stage("passes"), _pass_context(root, given):
+            manager = PassManager.get_strategy(
+                strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
+            )
+            lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
+        with stage("codegen"), binary_context_lock(root):
+            _clear_for_build(root)
+            write_artifact(lowered, root)
+            signatures = _write_sidecars(program, lowered, root, chosen, backend)
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
@@ -98,27 +105,46 @@ def compile_program(program: ir.Program, work_dir: Path | str, **options: Any) -
     compile(program, work_dir, **options)
 
 
-def _pass_context(given: dict[str, Any]) -> PassContext:
-    """The context of this compile: the given settings, or those of the active context."""
-    active = PassContext.current()
-    if active is None:
-        defaults = {
-            "verification_level": get_default_verification_level(),
-            "diagnostic_phase": get_default_diagnostic_phase(),
-        }
-        return PassContext([], **{**defaults, **given})
-    if given:
+def _refuse_conflict(given: dict[str, Any]) -> None:
+    if given and PassContext.current() is not None:
         names = ", ".join(given)
         raise RuntimeError(f"compile() was called with {names} while a PassContext is already active")
-    return PassContext(
-        active.get_instruments(),
-        active.get_verification_level(),
-        active.get_diagnostic_phase(),
-        active.get_disabled_diagnostics(),
-        active.get_memory_planner(),
-        active.get_enable_pypto_l0c_double_buffer(),
-        active.get_runtime(),
-    )
+
+
+def _pass_context(root: Path, given: dict[str, Any]) -> PassContext:
+    """The context of this compile: the settings of the active one, or the given ones; reports go to `report/`."""
+    report = ReportInstrument(str(root / "report"))
+    active = PassContext.current()
+    if active is not None:
+        return PassContext(
+            [*active.get_instruments(), report],
+            active.get_verification_level(),
+            active.get_diagnostic_phase(),
+            active.get_disabled_diagnostics(),
+            active.get_memory_planner(),
+            active.get_enable_pypto_l0c_double_buffer(),
+            active.get_runtime(),
+        )
+    level = given.get("verification_level") or get_default_verification_level()
+    defaults = {"verification_level": level, "diagnostic_phase": get_default_diagnostic_phase()}
+    instruments: list[PassInstrument] = [report]
+    if level is VerificationLevel.ROUNDTRIP:
+        instruments.append(make_roundtrip_instrument())
+    return PassContext(instruments, **{**defaults, **given})
+
+
+@contextmanager
+def _profile(root: Path, wanted: bool) -> Iterator[Callable[[str], AbstractContextManager[Any]]]:
+    """Gives a function that records stages. An active profiler owns the record; else `report/` gets it."""
+    active = get_active_profiler()
+    if active is not None:
+        yield active.stage
+    elif wanted:
+        with CompileProfiler() as profiler:
+            yield profiler.stage
+        profiler.write_report(root / "report")
+    else:
+        yield nullcontext
 
 
 def _make_output_dir(name: str, chosen: Path | str | None) -> Path:
