@@ -288,6 +288,9 @@ class _Frame:
     def _op_dim(self, call: ir.Call) -> int:
         return _array(self.expr(call.args_[0])).shape[self.expr(call.args_[1])]
 
+    def _op_task_invalid(self, call: ir.Call) -> str:
+        return "no task"
+
     def _op_get_block_idx(self, call: ir.Call) -> int:
         return self.owner.block[0]
 

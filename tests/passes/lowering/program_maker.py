@@ -11,7 +11,9 @@ _HALF = ROWS // 2
 
 def make_program(seed: int) -> str:
     """The text of a program `main(x, y, n, o, p)`; `o` and `p` are updated, the last tensors are returned."""
-    maker = _Maker(random.Random(seed))
+    rng = random.Random(seed)
+    maker = _Maker(rng)
+    written = rng.choice(["Out", "InOut"])
     lines = maker.body(depth=0)
     body = "\n".join(f"        {line}" for line in lines)
     returned = ", ".join(maker.returned)
@@ -23,7 +25,7 @@ import pypto.language as pl
 class P:
     @pl.function
     def main(
-        self, x: {_T}, y: {_T}, n: pl.Scalar[pl.INDEX], o: pl.InOut[{_T}], p: pl.InOut[{_T}]
+        self, x: {_T}, y: {_T}, n: pl.Scalar[pl.INDEX], o: pl.{written}[{_T}], p: pl.{written}[{_T}]
     ) -> tuple[{types}]:
 {body}
         return {returned}
@@ -51,8 +53,10 @@ class _Maker:
 
     def orchestration(self, depth: int) -> list[str]:
         kind = self.rng.random()
-        if kind < 0.55 or depth > 1:
+        if kind < 0.45 or depth > 1:
             return self.scope()
+        if kind < 0.55:
+            return self.halves()
         if kind < 0.75:
             index = f"i{len(self.indices)}"
             self.indices.append(index)
@@ -64,6 +68,20 @@ class _Maker:
         source = self.rng.choice(self.full)
         target = self.rng.choice(self.memory)
         return [f"{target} = pl.assemble({target}, {source}, [0, 0])"]
+
+    def halves(self) -> list[str]:
+        """Two parts of one tensor that are written independently of each other."""
+        target, source = self.rng.choice(self.memory), self.rng.choice(self.full)
+        index = f"h{len(self.indices)}"
+        part = f"pl.mul(pl.slice({source}, [{_HALF}, {COLUMNS}], [{index} * {_HALF}, 0]), 0.5)"
+        write = f"{target} = pl.assemble({target}, half, [{index} * {_HALF}, 0])"
+        if self.rng.random() < 0.4:
+            return [f"for {index} in pl.spmd(2):", f"    half = {part}", f"    {write}"]
+        loop = self.rng.choice(["parallel", "parallel", "range"])
+        scope = "    with pl.at(level=pl.Level.CORE_GROUP):"
+        if self.rng.random() < 0.5:
+            return [f"for {index} in pl.{loop}(2):", scope, f"        half = {part}", f"        {write}"]
+        return [f"for {index} in pl.{loop}(2):", scope, f"        half = {part}", f"    {write}"]
 
     def nested(self, make, times: int = 2) -> list[str]:
         """Statements of a block; names that it introduces are gone afterwards."""

@@ -268,6 +268,29 @@ def test_wrapper_takes_the_output_and_its_caller_allocates_it():
     assert calls(program["main"]) == ["tensor.create", "tensor.create", "main_cluster_0"]
 
 
+def test_launch_wrapper_over_a_computed_result_takes_the_output_too():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.add(x, x)
+            return y
+
+        @pl.function(type=pl.FunctionType.Spmd)
+        def launch(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = self.k(x)
+            return y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            r = self.launch(a)
+            return r
+
+    program = converted(P)
+    assert names_of(program["launch"].params) == ["x", "ret0__out"]
+    assert calls(program["launch"]) == ["k"] and calls(program["main"]) == ["tensor.create", "launch"]
+
+
 def test_submit_keeps_its_type_fields_and_gains_the_argument():
     @pl.program
     class P:

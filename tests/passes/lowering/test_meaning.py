@@ -435,3 +435,27 @@ def test_group_of_two_scopes_with_an_intermediate_result():
             return o
 
     check_meaning(P, random_args((4, 32), (4, 32)))
+
+
+def test_tile_loaded_in_one_branch_is_not_used_in_the_other():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+            p: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, pl.add(o, x), [0, 0])
+                if n > 2:
+                    t = pl.exp(o)
+                else:
+                    t = pl.neg(o)
+                p = pl.assemble(p, pl.add(t, o), [0, 0])
+            return p
+
+    for n in (1, 3):
+        check_meaning(P, random_args((4, 32), n, (4, 32), (4, 32)))
