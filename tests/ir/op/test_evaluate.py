@@ -258,7 +258,7 @@ def test_generators() -> None:
 
 
 def test_operator_without_a_meaning_is_refused_by_name() -> None:
-    with pytest.raises(NotImplementedError, match="tile.tpush_to_aic"):
+    with pytest.raises(NotImplementedError, match=r"tile\.tpush_to_aic"):
         run(L.tpush_to_aic(tile([8, 8]), split=0), floats(8, 8))
     with pytest.raises(NotImplementedError, match="get_block_idx"):
         run(L.get_block_idx())

@@ -7,7 +7,7 @@ constant) and looks through min and max; width and signedness of the element typ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from pypto.core.dtype import DataType
@@ -36,7 +36,10 @@ from pypto.ir.expr import (
 
 _INDEX = DataType.INDEX
 _UNKNOWN = Span.unknown()
-_MAX_DEPTH = 12
+_MAX_DEPTH = 48
+_MAX_STEPS = 400
+_MAX_CASES = 5  # nested min and max that a proof splits
+_MAX_SHOWN = 6
 _INT64_LIMIT = 1 << 63
 
 Atom: TypeAlias = tuple[object, ...]
@@ -75,11 +78,16 @@ def static_volume(extents: Extents) -> int | None:
 
 
 class _Linear:
-    """``constant + sum(factor * atom)``; ``exprs`` remembers an expression for each atom."""
+    """``constant + sum(factor * atom)``; ``exprs`` remembers an expression for each atom.
 
-    __slots__ = ("constant", "exprs", "factors")
+    ``steps`` counts the nodes that may still be looked into, shared by all forms of one question; what lies
+    beyond is an opaque atom. So deep and heavily shared expressions cost no more than small ones.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("constant", "exprs", "factors", "steps")
+
+    def __init__(self, steps: list[int] | None = None) -> None:
+        self.steps = [_MAX_STEPS] if steps is None else steps
         self.constant = 0
         self.factors: dict[Atom, int] = {}
         self.exprs: dict[Atom, Expr] = {}
@@ -98,11 +106,12 @@ class _Linear:
 
 def _accumulate(into: _Linear, expr: Expr, factor: int, depth: int) -> None:
     kind = type(expr)
+    into.steps[0] -= 1
     if kind is ConstInt:
         into.constant += factor * expr.value  # type: ignore[attr-defined]
     elif isinstance(expr, Var):
         into.add_atom(("var", expr.unique_id), expr, factor)
-    elif depth >= _MAX_DEPTH:
+    elif depth >= _MAX_DEPTH or into.steps[0] <= 0:
         into.add_atom(("object", id(expr)), expr, factor)
     elif kind is Add or kind is Sub:
         assert isinstance(expr, BinaryExpr)
@@ -110,43 +119,43 @@ def _accumulate(into: _Linear, expr: Expr, factor: int, depth: int) -> None:
         _accumulate(into, expr.right, factor if kind is Add else -factor, depth + 1)
     elif kind is Neg:
         _accumulate(into, expr.operand, -factor, depth + 1)  # type: ignore[attr-defined]
-    elif kind is Mul and (scaled := _constant_factor(expr, depth)) is not None:
+    elif kind is Mul and (scaled := _constant_factor(expr, depth, into.steps)) is not None:
         _accumulate(into, scaled[0], factor * scaled[1], depth + 1)
     elif kind is Cast and expr.type.dtype.is_int():  # type: ignore[attr-defined]
         _accumulate(into, expr.operand, factor, depth + 1)  # type: ignore[attr-defined]
     else:
-        into.add_atom(_atom_key(expr, depth), expr, factor)
+        into.add_atom(_atom_key(expr, depth, into.steps), expr, factor)
 
 
-def _constant_factor(expr: Expr, depth: int) -> tuple[Expr, int] | None:
+def _constant_factor(expr: Expr, depth: int, steps: list[int]) -> tuple[Expr, int] | None:
     """``(x, c)`` for a product of ``x`` and something that folds to the constant ``c``."""
     assert isinstance(expr, Mul)
     for side, other in ((expr.right, expr.left), (expr.left, expr.right)):
-        form = _linear(side, depth + 1)
+        form = _linear(side, depth + 1, steps)
         if not form.factors:
             return other, form.constant
     return None
 
 
-def _atom_key(expr: Expr, depth: int) -> Atom:
+def _atom_key(expr: Expr, depth: int, steps: list[int]) -> Atom:
     if isinstance(expr, BinaryExpr):
-        left, right = _linear(expr.left, depth + 1).key(), _linear(expr.right, depth + 1).key()
-        if isinstance(expr, (Mul, Min, Max)) and repr(right) < repr(left):
+        left, right = _linear(expr.left, depth + 1, steps).key(), _linear(expr.right, depth + 1, steps).key()
+        if isinstance(expr, (Mul, Min, Max)) and hash(right) < hash(left):
             left, right = right, left
         return (type(expr).__name__, left, right)
     if isinstance(expr, UnaryExpr):
-        return (type(expr).__name__, _linear(expr.operand, depth + 1).key())
+        return (type(expr).__name__, _linear(expr.operand, depth + 1, steps).key())
     if isinstance(expr, (ConstFloat, ConstBool)):
         return (type(expr).__name__, expr.value)
     if isinstance(expr, Call):
-        return ("call", expr.op.name, *(_linear(arg, depth + 1).key() for arg in expr.args_))
+        return ("call", expr.op.name, *(_linear(arg, depth + 1, steps).key() for arg in expr.args_))
     if isinstance(expr, TupleGetItemExpr) and isinstance(expr.tuple, Var):
         return ("item", expr.tuple.unique_id, expr.index)
     return ("object", id(expr))
 
 
-def _linear(expr: Expr, depth: int = 0) -> _Linear:
-    form = _Linear()
+def _linear(expr: Expr, depth: int = 0, steps: list[int] | None = None) -> _Linear:
+    form = _Linear(steps)
     _accumulate(form, expr, 1, depth)
     return form
 
@@ -196,7 +205,7 @@ def _less_equal(left: Expr, right: Expr, depth: int) -> bool | None:
     form = _difference(right, left)
     if not form.factors:
         return form.constant >= 0
-    if depth >= _MAX_DEPTH:
+    if depth >= _MAX_CASES:
         return None
     if isinstance(left, Min):
         return _any(_less_equal(side, right, depth + 1) for side in (left.left, left.right))
@@ -209,15 +218,15 @@ def _less_equal(left: Expr, right: Expr, depth: int) -> bool | None:
     return None
 
 
-def _any(answers: object) -> bool | None:
-    found = list(answers)  # type: ignore[call-overload]
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    found = list(answers)
     if True in found:
         return True
     return None if None in found else False
 
 
-def _all(answers: object) -> bool | None:
-    found = list(answers)  # type: ignore[call-overload]
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    found = list(answers)
     if False in found:
         return False
     return None if None in found else True
@@ -335,7 +344,7 @@ def show(extent: Expr, depth: int = 0) -> str:
         return str(extent.value)
     if isinstance(extent, Var):
         return extent.name_hint
-    if depth >= _MAX_DEPTH or not isinstance(extent, BinaryExpr):
+    if depth >= _MAX_SHOWN or not isinstance(extent, BinaryExpr):
         return "?"
     left, right = show(extent.left, depth + 1), show(extent.right, depth + 1)
     infix = _INFIX.get(type(extent))
