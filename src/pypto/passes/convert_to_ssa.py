@@ -110,7 +110,7 @@ class _Conversion:
     def _assign(self, stmt: ir.AssignStmt) -> ir.Stmt:
         value = self._versions.expr(stmt.value)
         version = self._define(stmt.var, "ssa", self._assigned_type(stmt.var, value))
-        return stmt.replace(var=version, value=value)
+        return stmt._rebuilt((version, value, stmt.span))
 
     def _assigned_type(self, var: ir.Var, value: ir.Expr) -> ir.Type:
         """Return the type of the value where it is known; the declared one otherwise."""

@@ -14,6 +14,7 @@ from pypto.ir.rewrite import is_static_type
 from pypto.passes.auto_name import auto_name, name_seed
 
 _CONSTANTS = (ir.ConstInt, ir.ConstFloat, ir.ConstBool)
+_LEAVES = (ir.Var, *_CONSTANTS)
 
 
 class Versions:
@@ -22,6 +23,7 @@ class Versions:
     def __init__(self) -> None:
         self._current: dict[ir.Var, ir.Expr] = {}
         self._next: dict[ir.Var, int] = {}
+        self._seeds: dict[ir.Var, tuple[str, str]] = {}
         self._journal: list[dict[ir.Var, ir.Expr | None]] = []
         self._order: list[tuple[ir.Var, ir.Type]] = []
         self._by_type: dict[ir.Type, list[ir.Var]] = {}
@@ -48,8 +50,10 @@ class Versions:
         """Return the next versioned name of `var`."""
         number = self._next.get(var, 0)
         self._next[var] = number + 1
-        base, qualifier = name_seed(var.name_hint)
-        return auto_name(base, role, number, qualifier)
+        seed = self._seeds.get(var)
+        if seed is None:
+            seed = self._seeds[var] = name_seed(var.name_hint)
+        return auto_name(seed[0], role, number, seed[1])
 
     def enter_region(self) -> None:
         """Start recording changes."""
@@ -85,6 +89,9 @@ class Versions:
         current = self._current
         if isinstance(expr, ir.Var):
             return current.get(expr, expr)
+        if _is_shallow(expr):
+            shallow: ir.Expr = expr._map_children(self._version_of, self.type)
+            return shallow
         done: dict[ir.Expr, ir.Expr] = {}
         pending = [expr]
         while pending:
@@ -108,6 +115,9 @@ class Versions:
                 pending.pop()
         return done[expr]
 
+    def _version_of(self, leaf: ir.Expr) -> ir.Expr:
+        return self._current.get(leaf, leaf)  # type: ignore[call-overload,no-any-return]
+
     def type(self, type_: ir.Type) -> ir.Type:
         """Rename the variables in a type."""
         if is_static_type(type_):
@@ -118,3 +128,16 @@ class Versions:
     def attrs(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Rename the references in attributes."""
         return map_attr_references(attrs, self.expr) if attrs else attrs
+
+
+def _is_shallow(expr: ir.Expr) -> bool:
+    """Say whether the operands are leaves, or tuples of constants: the usual case, renamed in one step."""
+    for child in expr._children():
+        if isinstance(child, _LEAVES):
+            continue
+        if not isinstance(child, ir.MakeTuple):
+            return False
+        for element in child.elements_:
+            if not isinstance(element, _CONSTANTS):
+                return False
+    return True
