@@ -112,7 +112,7 @@ def _refuse_conflict(given: dict[str, Any]) -> None:
 
 
 def _pass_context(root: Path, given: dict[str, Any]) -> PassContext:
-    """The context of this compile: the settings of the active one, or the given ones; reports go to `report/`."""
+    """The context of this compile: settings of the active one, or the given ones; reports go to `report/`."""
     report = ReportInstrument(str(root / "report"))
     active = PassContext.current()
     if active is not None:
