@@ -504,3 +504,63 @@ def test_parameters_of_other_kinds_are_rejected():
         code = f"T = {T64}\n@pl.function\ndef f({signature}):\n    return x\n"
         with pytest.raises(ParserSyntaxError, match="not an ordinary positional parameter"):
             pl.parse(code)
+
+
+def test_class_that_holds_a_function_from_elsewhere():
+    @pl.program
+    class P:
+        join = os.path.join
+
+        @pl.function
+        def f(self, x: pl.Tensor[[64], pl.FP32]):
+            return x
+
+    assert P.name == "P"
+
+
+def test_decorators_with_empty_parentheses_and_as_plain_calls():
+    class Plain:
+        @pl.function()
+        def f(self, x: pl.Tensor[[64], pl.FP32]):
+            return x
+
+    def g(x: pl.Tensor[[64], pl.FP32]):
+        return x
+
+    assert isinstance(pl.program(Plain), ir.Program)
+    assert isinstance(pl.function(g), ir.Function)
+
+
+def test_two_classes_of_one_name_are_told_apart():
+    def make(first: bool):
+        if first:
+
+            @pl.program
+            class P:
+                @pl.function
+                def one(self, x: pl.Tensor[[64], pl.FP32]):
+                    return x
+
+        else:
+
+            @pl.program
+            class P:
+                @pl.function
+                def two(self, x: pl.Tensor[[64], pl.FP32]):
+                    return x
+
+        return P
+
+    assert [f.name for f in make(True).functions.values()] == ["one"]
+    assert [f.name for f in make(False).functions.values()] == ["two"]
+
+
+def test_names_bound_after_the_decorator_are_invisible():
+    with pytest.raises(UndefinedVariableError, match="LATER"):
+
+        @pl.function
+        def f(x: pl.Scalar[pl.INDEX]):
+            y = x + LATER
+            return y
+
+    LATER = 3

@@ -37,8 +37,10 @@ def parse_python_function(function: FunctionType, closure: Closure, options: Fun
 
 def parse_python_class(cls: type, closure: Closure, line: int, filename: str, strict_ssa: bool) -> ir.Program:
     """The IR of a class of methods; `line` is where its decorator was applied."""
-    functions = [member for member in vars(cls).values() if isinstance(member, FunctionType)]
-    lines = [member.__code__.co_firstlineno for member in functions]
+    own = f"{cls.__qualname__}."  # a class may also hold functions that were defined elsewhere
+    members = [member for member in vars(cls).values() if isinstance(member, FunctionType)]
+    functions = [member for member in members if member.__qualname__.startswith(own)]
+    lines = [function.__code__.co_firstlineno for function in functions]
     if functions:
         filename = functions[0].__code__.co_filename
     profiler = get_active_profiler()
