@@ -23,7 +23,7 @@ _TYPES = {
     "aic": "AIC",
     "aiv": "AIV",
 }
-_DECORATOR = re.compile(r"^(\s*)@(\w+)(?:\((.*)\))?\s*$", re.MULTILINE)
+_DECORATOR = re.compile(r"^([ \t]*)@(\w+)(?:\((.*)\))?\s*$", re.MULTILINE)
 _TENSOR = re.compile(r"\bT\(([^()]*)\)")
 _SCALAR = re.compile(r"(: |-> |tuple\[|, )(I|B)(?=[,)\]:\s])")
 _SCALARS = {"I": "pl.Scalar[pl.INDEX]", "B": "pl.Scalar[pl.BOOL]"}

@@ -1,111 +1,164 @@
-"""Random scalar functions with nested loops, branches, break and continue, before SSA form."""
+"""Random programs of scopes, stores, branches, loops and launches, as DSL text.
+
+Kernels come from a small pool, so that equal and nearly equal ones are frequent. All arithmetic stays in
+small integers, which FP32 represents exactly: two programs mean the same if they give the same arrays.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from hypothesis import strategies as st
 
-from pypto import ir
-
-S = ir.Span.unknown()
-INDEX = ir.DataType.INDEX
-BOOL = ir.DataType.BOOL
-NAMES = ("a", "b", "c")
+INPUTS = ("x", "y")
+STORAGE = ("o", "p")
 
 
-def const(value: int) -> ir.ConstInt:
-    return ir.ConstInt(value, INDEX, S)
+@dataclass
+class _Writer:
+    """Lines of a program under construction, and the names that may be read at the present place."""
 
+    draw: st.DrawFn
+    lines: list[str] = field(default_factory=list)
+    depth: int = 2
+    readable: list[str] = field(default_factory=lambda: [*INPUTS, *STORAGE])
+    task_ids: list[str] = field(default_factory=list)
+    counter: int = 0
 
-class _Builder:
-    """Draws a function. Every variable is set at the start, so that each read has a value."""
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
 
-    def __init__(self, draw: st.DrawFn, kernel: bool) -> None:
-        self.draw = draw
-        self.kernel = kernel
-        self.vars = [ir.Var(name, ir.ScalarType(INDEX), S) for name in NAMES]
-        self.params = [ir.Var(name, ir.ScalarType(INDEX), S) for name in ("p", "q")]
-        self.loop_vars: list[ir.Var] = []
+    def fresh(self, stem: str) -> str:
+        self.counter += 1
+        return f"{stem}{self.counter}"
 
-    def atom(self) -> ir.Expr:
-        choices: list[ir.Expr] = [
-            *self.vars,
-            *self.params,
-            *self.loop_vars,
-            const(self.draw(st.integers(0, 4))),
-        ]
+    def pick(self, *choices: str) -> str:
         return self.draw(st.sampled_from(choices))
 
-    def value(self) -> ir.Expr:
-        kind = self.draw(st.sampled_from(["atom", "add", "sub", "min", "mul2"]))
-        left = self.atom()
-        if kind == "atom":
-            return left
-        if kind == "mul2":
-            return ir.FloorMod(ir.Mul(left, const(2), INDEX, S), const(7), INDEX, S)
-        cls = {"add": ir.Add, "sub": ir.Sub, "min": ir.Min}[kind]
-        return ir.FloorMod(cls(left, self.atom(), INDEX, S), const(11), INDEX, S)
+    def tensor(self) -> str:
+        return self.pick(*self.readable)
 
-    def condition(self) -> ir.Expr:
-        cls = self.draw(st.sampled_from([ir.Lt, ir.Ge, ir.Eq, ir.Ne, ir.Gt]))
-        return cls(self.atom(), self.atom(), BOOL, S)
+    def constant(self) -> str:
+        return self.pick("1.0", "2.0")
 
-    def body(self, depth: int, in_loop: bool) -> ir.Stmt:
-        count = self.draw(st.integers(1, 3))
-        stmts = [self.stmt(depth, in_loop) for _ in range(count)]
-        return stmts[0] if len(stmts) == 1 else ir.SeqStmts(stmts, S)
+    def block(self, header: str, body: list[object]) -> None:
+        """Write `header` and the parts of `body`; what they define is not readable afterwards."""
+        self.line(header)
+        self.depth += 1
+        readable, task_ids = list(self.readable), list(self.task_ids)
+        for part in body:
+            part()  # type: ignore[operator]
+        self.readable, self.task_ids = readable, task_ids
+        self.depth -= 1
 
-    def stmt(self, depth: int, in_loop: bool) -> ir.Stmt:
-        kinds = ["assign", "assign"]
-        if depth > 0:
-            kinds += ["if", "if", "for", "while", "scope"]
-        if in_loop and self.kernel:
-            kinds += ["break", "continue"]
-        kind = self.draw(st.sampled_from(kinds))
-        if kind == "assign":
-            return ir.AssignStmt(self.draw(st.sampled_from(self.vars)), self.value(), S)
-        if kind == "break":
-            return ir.BreakStmt(S)
-        if kind == "continue":
-            return ir.ContinueStmt(S)
-        if kind == "scope":
-            return ir.RuntimeScopeStmt(manual=False, body=self.body(depth - 1, in_loop), span=S)
-        if kind == "if":
-            else_body = self.body(depth - 1, in_loop) if self.draw(st.booleans()) else None
-            return ir.IfStmt(self.condition(), self.body(depth - 1, in_loop), else_body, [], S)
-        if kind == "for":
-            return self.for_loop(depth)
-        return self.while_loop(depth)
 
-    def for_loop(self, depth: int) -> ir.Stmt:
-        var = ir.Var(f"i{depth}", ir.ScalarType(INDEX), S)
-        start, stop, step = self.draw(
-            st.sampled_from([(0, 3, 1), (0, 1, 1), (2, 2, 1), (3, 0, -1), (0, 5, 2), (1, None, 1)])
+def _store(w: _Writer, rows: str) -> None:
+    source, target = w.tensor(), w.pick(*STORAGE)
+    tile, changed = w.fresh("t"), w.fresh("u")
+    w.line(f"{tile} = pl.load({source}, [{rows}, 0], [4, 8])")
+    w.line(f"{changed} = pl.{w.pick('add', 'sub')}({tile}, {w.constant()})")
+    binding = w.pick(f"{target} = ", "")
+    w.line(f"{binding}pl.store({changed}, [{rows}, 0], {target})")
+
+
+def _kernel_part(w: _Writer) -> None:
+    """One statement group of a kernel body."""
+    kind = w.pick("compute", "compute", "store", "branch", "loop")
+    if kind == "compute":
+        name = w.fresh("v")
+        w.line(f"{name} = pl.{w.pick('add', 'sub', 'maximum')}({w.tensor()}, {w.tensor()})")
+        w.readable.append(name)
+    elif kind == "store":
+        _store(w, w.pick("0", "4"))
+    elif kind == "branch":
+        w.block("if flag:", [lambda: _store(w, w.pick("0", "4"))])
+    else:
+        index = w.fresh("i")
+        w.block(f"for {index} in pl.range(2):", [lambda: _store(w, f"{index} * 4")])
+
+
+def _scope(w: _Writer, *, task: bool = True) -> None:
+    """A kernel scope; only a `task` of its own may have a task id and dependencies."""
+    options = ["level=pl.Level.CORE_GROUP"]
+    if w.draw(st.booleans()):
+        options.append(f'name_hint="{w.pick("k", "l")}"')
+    if task and w.task_ids and w.draw(st.booleans()):
+        options.append(f"deps=[{w.pick(*w.task_ids)}]")
+    if task and w.draw(st.integers(0, 4)) == 0:
+        options.append("allow_early_resolve=True")
+    task_id = w.fresh("tid") if task and w.draw(st.integers(0, 2)) == 0 else None
+    suffix = f" as {task_id}" if task_id else ""
+    w.line(f"with pl.at({', '.join(options)}){suffix}:")
+    w.depth += 1
+    for _ in range(w.draw(st.integers(1, 3))):
+        _kernel_part(w)  # what a scope computes stays readable after it
+    w.depth -= 1
+    if task_id:
+        w.task_ids.append(task_id)
+
+
+def _spmd(w: _Writer) -> None:
+    index = w.fresh("b")
+    hint = w.pick("", ', name_hint="q"')
+    sync = w.pick("", ", sync_start=True")
+    w.block(f"for {index} in pl.spmd(2{sync}{hint}):", [lambda: _store(w, f"{index} * 4")])
+
+
+def _launch(w: _Writer) -> None:
+    target, source = w.pick(*STORAGE), w.pick(*INPUTS)
+    w.block(w.pick("with pl.spmd(1):", "with pl.cluster():"), [
+        lambda: w.line(f"{target} = self.{w.pick('given', 'given_twin', 'given_other')}({source}, {target})")
+    ])  # fmt: skip
+
+
+def _statement(w: _Writer, level: int = 0, *, manual: bool = False) -> None:
+    kinds = ["scope", "scope", "spmd", "launch", "cluster"]
+    if level < 2:
+        kinds += ["for", "if"] if manual else ["for", "if", "manual"]
+    kind = w.pick(*kinds)
+    if kind == "scope":
+        _scope(w)
+    elif kind == "spmd":
+        _spmd(w)
+    elif kind == "launch":
+        _launch(w)
+    elif kind == "cluster":
+        w.block("with pl.cluster():", [lambda: _spmd(w) if w.draw(st.booleans()) else _scope(w, task=False)])
+    else:
+        header = {
+            "for": f"for {w.fresh('i')} in pl.range(2):",
+            "if": "if flag:",
+            "manual": "with pl.manual_scope():",
+        }[kind]
+        inner = [lambda: _statement(w, level + 1, manual=manual or kind == "manual")] * w.draw(
+            st.integers(1, 2)
         )
-        stop_expr = self.draw(st.sampled_from(self.vars)) if stop is None else const(stop)
-        self.loop_vars.append(var)
-        body = self.body(depth - 1, True)
-        self.loop_vars.pop()
-        return ir.ForStmt(var, const(start), stop_expr, const(step), [], body, [], S)
+        w.block(header, list(inner))
 
-    def while_loop(self, depth: int) -> ir.Stmt:
-        """A loop that counts a variable of its own down, so that it ends whatever the body does."""
-        count = ir.Var(f"w{depth}", ir.ScalarType(INDEX), S)
-        down = ir.AssignStmt(count, ir.Sub(count, const(1), INDEX, S), S)
-        body = ir.SeqStmts([down, self.body(depth - 1, True)], S)
-        condition = ir.Gt(count, const(0), BOOL, S)
-        loop = ir.WhileStmt(condition, [], body, [], S)
-        return ir.SeqStmts([ir.AssignStmt(count, const(3), S), loop], S)
 
-    def function(self) -> ir.Function:
-        starts = [ir.AssignStmt(var, self.draw(st.sampled_from(self.params)), S) for var in self.vars]
-        body = self.body(4, False)
-        result = ir.ReturnStmt(list(self.vars), S)
-        kind = ir.FunctionType.InCore if self.kernel else ir.FunctionType.Opaque
-        types = [ir.ScalarType(INDEX)] * len(self.vars)
-        return ir.Function("main", self.params, types, ir.SeqStmts([*starts, body, result], S), S, type=kind)
+_GIVEN = """
+    @incore
+    def {name}(self, x: T(8, 8), o: pl.InOut[T(8, 8)]) -> T(8, 8):
+        t = pl.load(x, [0, 0], [4, 8])
+        u = pl.add(t, {constant})
+        o = pl.store(u, [4, 0], o)
+        return o
+"""
 
 
 @st.composite
-def scalar_programs(draw: st.DrawFn, *, kernel: bool = True) -> ir.Program:
-    """A program of one function `main(p, q)`; a kernel may hold break and continue."""
-    return ir.Program([_Builder(draw, kernel).function()], "P", S)
+def programs(draw: st.DrawFn) -> str:
+    """Methods of a program with the entry `main(x, y, o, p, flag)`."""
+    w = _Writer(draw)
+    for _ in range(draw(st.integers(1, 5))):
+        _statement(w)
+    kind = draw(st.sampled_from(["opaque", "orch"]))
+    given = "".join(
+        _GIVEN.format(name=name, constant=constant)
+        for name, constant in (("given", "1.0"), ("given_twin", "1.0"), ("given_other", "2.0"))
+    )
+    header = (
+        f"    @{kind}\n    def main(self, x: T(8, 8), y: T(8, 8), o: pl.InOut[T(8, 8)], "
+        "p: pl.InOut[T(8, 8)], flag: B) -> tuple[T(8, 8), T(8, 8)]:\n"
+    )
+    return given + header + "\n".join(w.lines) + "\n        return o, p\n"

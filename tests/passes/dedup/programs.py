@@ -63,7 +63,12 @@ def dispatches(found: ir.Function) -> list[ir.Call | ir.Submit]:
 
 def kernels(result: ir.Program) -> list[str]:
     """The names of all definitions that are no orchestration."""
-    outer = (ir.FunctionType.Orchestration, ir.FunctionType.Opaque, ir.FunctionType.Graph, ir.FunctionType.Spmd)
+    outer = (
+        ir.FunctionType.Orchestration,
+        ir.FunctionType.Opaque,
+        ir.FunctionType.Graph,
+        ir.FunctionType.Spmd,
+    )
     return [name for name, found in result.functions_.items() if found.func_type not in outer]
 
 

@@ -1,4 +1,4 @@
-"""Kernels whose dynamic extents are different symbols merge if every call proves that it makes no difference."""
+"""Kernels with different symbols for their extents merge if every call proves that it makes no difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def tensor(*extents: ir.Expr | int, view: ir.TensorView | None = None) -> ir.Ten
     return ir.TensorType(list(extents), FP32, None, view)
 
 
-def kernel(name: str, params: list[ir.Type], results: list[int] | None = None, **options: object) -> ir.Function:
+def kernel(
+    name: str, params: list[ir.Type], results: list[int] | None = None, **options: object
+) -> ir.Function:
     """An InCore function that returns the parameters at the positions `results` (the last one by default)."""
     variables = [ir.Var(f"p{number}", kind, SPAN) for number, kind in enumerate(params)]
     returned = [len(params) - 1] if results is None else results
@@ -36,7 +38,9 @@ def kernel(name: str, params: list[ir.Type], results: list[int] | None = None, *
     directions = [Out if position in returned else ir.ParamDirection.In for position in range(len(params))]
     types = options.get("result_types") or [value.type for value in values]
     body = ir.ReturnStmt(values, SPAN)
-    return ir.Function(name, list(zip(variables, directions, strict=True)), types, body, SPAN, ir.FunctionType.InCore)
+    return ir.Function(
+        name, list(zip(variables, directions, strict=True)), types, body, SPAN, ir.FunctionType.InCore
+    )
 
 
 Arg = ir.Type | ir.Expr
@@ -66,10 +70,12 @@ M, N, P, Q = (symbol(name) for name in "MNPQ")
 def pair(
     first: list[ir.Type], second: list[ir.Type], args: list[Arg], result: ir.Type | None = None
 ) -> ir.Program:
-    """Kernels `a` and `b` with these parameter types, each called with `args`; the last argument comes back."""
+    """Kernels `a` and `b` of these parameters, each called with `args`; the last argument comes back."""
     last = args[-1]
     made = result or (last if isinstance(last, ir.Type) else last.type)
-    return program_of([kernel("a", first), kernel("b", second)], [call("a", args, made), call("b", args, made)])
+    return program_of(
+        [kernel("a", first), kernel("b", second)], [call("a", args, made), call("b", args, made)]
+    )
 
 
 def test_distinct_symbols_at_one_extent_merge():
@@ -80,7 +86,7 @@ def test_distinct_symbols_at_one_extent_merge():
 def test_the_program_of_the_language_merges_too():
     text = """
     @incore
-    def shift_m(self, x: pl.Tensor[[M, 32], pl.FP32], out: pl.Out[pl.Tensor[[M, 32], pl.FP32]]) -> pl.Tensor[[M, 32], pl.FP32]:
+    def shift_m(self, x: T(M, 32), out: pl.Out[T(M, 32)]) -> T(M, 32):
         t = pl.load(x, [0, 0], [32, 32])
         out = pl.store(t, [0, 0], out)
         return out
@@ -214,7 +220,10 @@ def test_several_results_are_reproduced_one_by_one():
     swapped = ir.TupleType([tensor(8), tensor(64)])
     args = [tensor(64), tensor(8)]
     assert reason(program_of(functions, [call("a", args, good), call("b", args, good)]), "b") is None
-    assert reason(program_of(functions, [call("a", args, good), call("b", args, swapped)]), "b") == "proof_result_type"
+    assert (
+        reason(program_of(functions, [call("a", args, good), call("b", args, swapped)]), "b")
+        == "proof_result_type"
+    )
 
 
 def test_one_bad_call_keeps_the_alias_whole():
@@ -236,7 +245,10 @@ def test_calls_inside_wrappers_are_proved_in_the_coordinates_of_the_wrapper():
         inner = ir.Call(ir.GlobalVar(name), [param], made, SPAN)
         body = ir.SeqStmts([ir.EvalStmt(inner, SPAN), ir.ReturnStmt([param], SPAN)], SPAN)
         wrappers.append(ir.Function(f"w{name}", [(param, Out)], [made], body, SPAN, ir.FunctionType.Spmd))
-    source = program_of([*functions, *wrappers], [call("wa", [tensor(64, 32)], tensor(64, 32)), call("wb", [tensor(64, 32)], tensor(64, 32))])
+    source = program_of(
+        [*functions, *wrappers],
+        [call("wa", [tensor(64, 32)], tensor(64, 32)), call("wb", [tensor(64, 32)], tensor(64, 32))],
+    )
     result = dedup(source)
     assert sorted(result.functions_) == ["a", "main", "wa", "wb"]
 
@@ -262,12 +274,17 @@ def test_layouts_of_argument_and_parameter_must_agree():
 )
 def test_strides_and_valid_shapes_need_identical_symbols(view: ir.TensorView):
     args = [tensor(64, 32, view=view)]
-    assert reason(pair([tensor(M, 32, view=view)], [tensor(N, 32, view=view)], args), "b") == "proof_unsupported_type"
+    assert (
+        reason(pair([tensor(M, 32, view=view)], [tensor(N, 32, view=view)], args), "b")
+        == "proof_unsupported_type"
+    )
     assert kernels(dedup(pair([tensor(M, 32, view=view)], [tensor(M, 32, view=view)], args))) == ["a"]
 
 
 def test_an_argument_may_have_strides_of_its_own():
-    source = pair([tensor(M, 32), tensor(M)], [tensor(N, 32), tensor(N)], [tensor(64, 32, view=STRIDED), tensor(64)])
+    source = pair(
+        [tensor(M, 32), tensor(M)], [tensor(N, 32), tensor(N)], [tensor(64, 32, view=STRIDED), tensor(64)]
+    )
     assert kernels(dedup(source)) == ["a"]
 
 
@@ -301,7 +318,9 @@ def test_a_call_in_an_extent_is_outside_the_proof():
     def extent(name: ir.Var) -> ir.Expr:
         return ir.Call(ir.Op("scalar.round_up"), [name], ir.ScalarType(INDEX), SPAN)
 
-    source = pair([tensor(M), tensor(extent(M))], [tensor(N), tensor(extent(N))], [tensor(64), tensor(extent(P))])
+    source = pair(
+        [tensor(M), tensor(extent(M))], [tensor(N), tensor(extent(N))], [tensor(64), tensor(extent(P))]
+    )
     assert reason(source, "b") == "proof_unsupported_type"
 
 

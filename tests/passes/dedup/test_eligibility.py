@@ -11,7 +11,11 @@ from tests.passes.dedup.programs import dedup, function, kernels, reason, record
 SPAN = ir.Span.unknown()
 TENSOR = ir.TensorType([64], ir.DataType.FP32)
 BOOL, INDEX = ir.ScalarType(ir.DataType.BOOL), ir.ScalarType(ir.DataType.INDEX)
-CONTEXT, EVENT, SESSION = ir.PrefetchAsyncContextType.get(), ir.AsyncEventType.get(), ir.AsyncSessionType.get()
+CONTEXT, EVENT, SESSION = (
+    ir.PrefetchAsyncContextType.get(),
+    ir.AsyncEventType.get(),
+    ir.AsyncSessionType.get(),
+)
 
 
 def op(name: str, args: list[ir.Expr], kind: ir.Type | None = None, **kwargs: object) -> ir.Call:
@@ -62,7 +66,9 @@ def test_kinds_that_keep_their_identity():
         for kind in ("graph", "spmd", "opaque", "aiv")
         for n in (1, 2)
     )
-    calls = "".join(f"        x = self.{kind}{n}(x)\n" for kind in ("graph", "spmd", "opaque", "aiv") for n in (1, 2))
+    calls = "".join(
+        f"        x = self.{kind}{n}(x)\n" for kind in ("graph", "spmd", "opaque", "aiv") for n in (1, 2)
+    )
     source = ssa(f"{methods}\n    @orch\n    def main(self, x: T(64)):\n{calls}")
     assert dedup(source) is source
     for name in ("graph1", "spmd1", "opaque1", "aiv1", "main"):
@@ -91,7 +97,9 @@ def test_references_are_found_on_every_edge(place: str):
             call = ir.Call(ir.GlobalVar("a"), [x], {}, {"core_num": dispatch}, INDEX, SPAN)
             statements.append(run(call))
         case "type":
-            statements.append(assign("t", op("tensor.empty", [], ir.TensorType([dispatch], ir.DataType.FP32))))
+            statements.append(
+                assign("t", op("tensor.empty", [], ir.TensorType([dispatch], ir.DataType.FP32)))
+            )
         case "yield":
             r = ir.Var("r", INDEX, SPAN)
             branch = ir.YieldStmt([dispatch], SPAN)
@@ -192,7 +200,9 @@ def test_a_definition_in_a_scope_reaches_what_follows():
         lambda x: [assign("p", op("tile.alloc", [], ir.PtrType.get()))],
         lambda x: [assign("c", op("pld.system.get_comm_ctx", [x], ir.CommCtxType.get()))],
         lambda x: [
-            assign("t", op("tensor.make", [x], ir.TensorType([64], ir.DataType.FP32, ir.MemRef("mem_0", 0, 256))))
+            assign(
+                "t", op("tensor.make", [x], ir.TensorType([64], ir.DataType.FP32, ir.MemRef("mem_0", 0, 256)))
+            )
         ],
     ],
     ids=["allocation", "communication context", "placed memory"],
@@ -247,7 +257,9 @@ def test_listed_statements_without_a_value_merge(name: str):
         lambda x: [assign("y", op("pld.system.notify", [x]))],
         lambda x: [run(op("tensor.add", [x, op("pld.system.notify", [x])], TENSOR))],
         lambda x: [run(op("pld.system.wait", [op("pld.system.notify", [x])]))],
-        lambda x: [run(ir.Call(ir.Op("tensor.add"), [x], {}, {"after": op("pld.system.wait", [])}, TENSOR, SPAN))],
+        lambda x: [
+            run(ir.Call(ir.Op("tensor.add"), [x], {}, {"after": op("pld.system.wait", [])}, TENSOR, SPAN))
+        ],
         lambda x: [run(ir.MakeTuple([op("pld.system.notify", [x])], SPAN))],
     ],
     ids=["other op", "assigned", "operand", "operand of a listed statement", "attribute", "tuple"],
@@ -314,7 +326,9 @@ def test_an_event_awaited_with_another_context_keeps_a_kernel():
         lambda handle: ir.ReturnStmt([handle], SPAN),
         lambda handle: run(ir.Call(ir.Op("tensor.add"), [], {}, {"dump_vars": [handle]}, TENSOR, SPAN)),
         lambda handle: assign("made", op("tensor.make_event", [], EVENT)),
-        lambda handle: run(op("prefetch.wait", [op("prefetch.async_prefetch", [handle, handle], EVENT), handle], BOOL)),
+        lambda handle: run(
+            op("prefetch.wait", [op("prefetch.async_prefetch", [handle, handle], EVENT), handle], BOOL)
+        ),
     ],
     ids=["alias", "tuple", "other operator", "yield", "return", "attribute", "other maker", "nested maker"],
 )
@@ -329,9 +343,8 @@ def test_a_handle_that_leaves_the_prefetch_operators_keeps_a_kernel(leak: object
 def test_a_handle_in_the_signature_keeps_a_kernel():
     def made(name: str) -> ir.Function:
         base = incore(name, prefetch)
-        return ir.Function(
-            name, [*base.params_, ir.Var("c", CONTEXT, SPAN)], base.return_types_, base.body, SPAN, ir.FunctionType.InCore
-        )  # fmt: skip
+        variables = (*base.params_, ir.Var("c", CONTEXT, SPAN))
+        return base.replace(params=[(var, ir.ParamDirection.In) for var in variables])
 
     source = twins(prefetch)
     source = ir.Program([made("a"), made("b"), function(source, "main")], "P", SPAN)
@@ -360,7 +373,16 @@ def test_an_unknown_payload_anywhere_keeps_the_program(place: str):
             main = ir.Function.make(*fields)
         case "statement":
             loop = ir.ForStmt.make(
-                ir.Var("i", INDEX, SPAN), zero(), zero(), zero(), (), ir.SeqStmts([], SPAN), (), Opaque(), {}, SPAN
+                ir.Var("i", INDEX, SPAN),
+                zero(),
+                zero(),
+                zero(),
+                (),
+                ir.SeqStmts([], SPAN),
+                (),
+                Opaque(),
+                {},
+                SPAN,
             )
             main = main.replace(body=loop)
     broken = ir.Program([function(source, "a"), function(source, "b"), main], "P", SPAN)

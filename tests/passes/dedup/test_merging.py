@@ -268,18 +268,18 @@ def variant(name: str, **changes: str) -> str:
             "body": "t = pl.load(x, [0], [64])\nu = pl.add(t, 1.0)\n"
             "out = pl.store(u, [0], out, atomic=pl.AtomicType.Add)"
         },
-        {"body": "t = pl.load(x, [0], [64])\nu = pl.add(t, 1.0)\nv = pl.add(t, 1.0)\nout = pl.store(u, [0], out)"},
+        {"body": "t = pl.load(x, [0], [64])\nu = pl.add(t, 1.0)\nv = pl.neg(t)\nout = pl.store(u, [0], out)"},
     ],
     ids=["dtype", "direction", "attr", "split", "constant", "op", "shape", "kwarg", "extra statement"],
 )
 def test_a_semantic_difference_keeps_both(changes: dict[str, str]):
-    dtype = changes.get("dtype", "pl.FP32")
+    tensor = f"pl.Tensor[[64], {changes.get('dtype', 'pl.FP32')}]"
     source = ssa(
         variant("one")
         + variant("two", **changes)
         + f"""
     @orch
-    def main(self, x: T(64), a: pl.InOut[T(64)], y: pl.Tensor[[64], {dtype}], b: pl.InOut[pl.Tensor[[64], {dtype}]]):
+    def main(self, x: T(64), a: pl.InOut[T(64)], y: {tensor}, b: pl.InOut[{tensor}]):
         a = self.one(x, a)
         b = self.two(y, b)
     """

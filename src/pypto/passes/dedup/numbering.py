@@ -90,13 +90,11 @@ class StructureTable:
         """
         kind = type(value)
         if kind is float:
-            key: Any = (kind, struct.pack("<d", value))
+            key: Any = ("float", struct.pack("<d", value))
         elif kind is tuple or kind is list:
-            key = (tuple, tuple([self.atom(each) for each in value]))
-        elif kind is ir.DataType:
-            key = (kind, value.code())
+            key = ("tuple", tuple([self.atom(each) for each in value]))
         else:
-            key = (kind, value)
+            key = (kind, value)  # generated code looks for this form before it calls
         number = self.atoms.get(key)
         if number is None:
             number = self.atoms[key] = len(self.atoms)
@@ -127,8 +125,8 @@ class Numbering:
         self._levels: list[int] = [0]  # per variable, by minus its number: the scope that binds it
         self._scoped: list[list[int]] = [[]]  # per open scope: ids to forget when it closes
         self._encoders = instantiate(
-            _encoder_code(), "make_encoders", self._numbers, table.numbers, table.intern, table.atom,
-            self._push, self._operator, self._attrs, self._kwargs, self._variable,
+            _encoder_code(), "make_encoders", self._numbers, table.numbers, table.intern, table.atoms,
+            table.atom, self._push, self._operator, self._attrs, self._kwargs, self._variable,
         )  # fmt: skip
         self.number = self._driver()
 
@@ -297,7 +295,7 @@ def _references(value: Any) -> Iterable[Any]:
 
 @functools.cache
 def _encoder_code() -> CodeType:
-    parameters = "known, table, intern, atom, push, operator, attrs, kwargs, variable"
+    parameters = "known, table, intern, atoms, atom, push, operator, attrs, kwargs, variable"
     classes = [cls for cls in described_classes() if not issubclass(cls, _OPAQUE_CLASSES)]
     return compile_functions(
         "make_encoders",
@@ -315,6 +313,7 @@ def _encoder_lines(position: int, cls: type[Structure]) -> list[str]:
     unnumbered: list[str] = []
     key = [str(position)]
     children: list[str] = []
+    lines: list[str] = []
     for index, field in enumerate(semantic_fields(cls)):
         value, name = f"n.{field.stored}", f"f{index}"
         if field.kind in (NODE, TYPE):
@@ -344,8 +343,11 @@ def _encoder_lines(position: int, cls: type[Structure]) -> list[str]:
         elif field.kind == OPERATOR:
             key.append(f"operator({value})")
         else:
-            key.append(f"atom({value})")
-    lines = [*gather]
+            lines.append(f"v = {value}")
+            lines.append(f"{name} = atoms.get((v.__class__, v))")
+            lines.append(f"if {name} is None: {name} = atom(v)")
+            key.append(name)
+    lines += gather
     if missing:
         lines.append(f"if {' or '.join(missing)}:")
         lines.append(f"    if push(({', '.join([*unnumbered, ''])})): return None")

@@ -73,13 +73,16 @@ class Projection:
 class Projector:
     """Brings units into normal form; their numbers are comparable with one another."""
 
-    __slots__ = ("_emitters", "_form", "_numbering", "_stack", "_table")
+    __slots__ = ("_class_marks", "_emitters", "_form", "_numbering", "_stack", "_table")
 
     def __init__(self, table: StructureTable, functions: Mapping[str, ir.Function]) -> None:
         self._table = table
         self._numbering = Numbering(table, functions, is_open=False)
         self._form: list[int] = []
         self._stack: list[Any] = []
+        self._class_marks = {
+            cls: mark for mark, cls in enumerate(described_classes()) if issubclass(cls, ir.Var)
+        }
         self._emitters: Mapping[type, Callable[[Any], None]] = instantiate(
             _emitter_code(), "make_emitters", self._form.append, self._stack, self._numbering.number,
             table.atom, self._bind, self._numbering.number_of_attrs, self._numbering.open_scope, _Open,
@@ -113,7 +116,7 @@ class Projector:
         emit(len(function.params_))
         emit(len(symbols))
         for param in function.params_:
-            emit(atom(type(param).__name__))
+            emit(self._class_marks[param.__class__])
             emit(numbering.number(param.type))
         for field in semantic_fields(ir.Function):
             value = getattr(function, field.stored)
@@ -147,7 +150,7 @@ class Projector:
         The type is in force before the variable is.
         """
         emit = self._form.append
-        emit(self._table.atom(type(var).__name__))
+        emit(self._class_marks[var.__class__])
         emit(self._numbering.number(var.type))
         emit(self._numbering.bind(var))
 

@@ -61,8 +61,8 @@ def find_sharing(
             continue
         if len(bucket) < MAX_REPRESENTATIVES:
             bucket.append(candidate)
-        elif found.reason is Reason.UNIQUE:
-            found = Kept(Reason.BUCKET_FULL, f"{MAX_REPRESENTATIVES} units with the same hash differ from it")
+        elif found.reason in (Reason.UNIQUE, Reason.BUDGET):
+            found = Kept(Reason.BUCKET_FULL, f"{MAX_REPRESENTATIVES} units with the same hash stay already")
         kept[candidate.unit.name] = found
     return Sharing(canonical, kept)
 
