@@ -483,11 +483,11 @@ def _check_args(definition: OpDef, args: Args) -> None:
     accepts = definition.accepts
     if count > len(accepts):
         accepts += accepts[-1:] * (count - len(accepts))
-    for arg, (accepted, plain) in zip(args, accepts):  # noqa: B905 - optional operands may be absent
-        if not isinstance(arg.type, accepted) or (plain and isinstance(arg.type, DistributedTensorType)):
-            raise ValueError(
-                _kind_message(definition, next(i for i, a in enumerate(args) if a is arg), arg.type)
-            )
+    for index, arg in enumerate(args):
+        accepted, plain = accepts[index]
+        kind = arg.type
+        if not isinstance(kind, accepted) or (plain and isinstance(kind, DistributedTensorType)):
+            raise ValueError(_kind_message(definition, index, kind))
 
 
 def _arity_message(definition: OpDef, count: int) -> str:
