@@ -603,3 +603,44 @@ def test_producer_of_the_predicate_must_be_a_dependency():
     )
     rebound = good.replace("\na, b", "\ny, tf = pl.submit(self.k, x)\na, b")
     rejects(rebound, ParserSyntaxError, "is not in deps=", PRED)
+
+
+def test_values_of_a_captured_spmd_launch_are_produced_by_its_task():
+    good = """
+    with pl.spmd(4) as tf:
+        f = self.flags(x, f)
+    with pl.spmd(4, deps=[tf], predicate=(f[0, 0] > 0)) as t9:
+        out = self.k(x, out)
+    return out
+    """
+    calls(good, PRED)
+    missing = good.replace("deps=[tf], ", "").replace(" as t9", "")
+    with pytest.raises(ParserSyntaxError, match="is produced by the task bound to 'tf'") as caught:
+        calls(missing, PRED)
+    assert "as tid" in caught.value.hint
+
+
+def test_deps_of_a_scope_may_be_gathered_from_an_array():
+    body = f"""
+    with pl.at({CORE}, deps=[arr[i] for i in range(2)]) as t9:
+        y = pl.exp(x)
+    return x
+    """
+    stmts = calls(body, ARR)
+    scope = next(stmt for stmt in stmts if isinstance(stmt, ir.InCoreScopeStmt))
+    assert len(scope.attrs["manual_dep_edges"]) == 1
+    assert isinstance(scope.attrs["manual_dep_edges"][0].type, ir.ArrayType)
+
+
+def test_device_selects_where_an_orchestrator_runs():
+    found = pl.parse_program(
+        "@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.Orchestration)\n"
+        f"    def chip(self, {X}) -> pl.Tensor[[64], pl.FP32]:\n        return x\n"
+        f"    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)\n    def host(self, {X}):\n"
+        "        for d in pl.range(2):\n            y = self.chip(x, device=d)\n"
+        "            z, t = pl.submit(self.chip, x, device=1)\n        return x\n"
+    )
+    loop = stmts_of(found.get_function("host").body)[0]
+    call, submit = stmts_of(loop.body)[:2]
+    assert call.value.attrs["device"] is loop.loop_var
+    assert submit.value.attrs["device"].value == 1
