@@ -1,8 +1,10 @@
-"""Runs a lowered program as the task runtime may: dispatches in any order that the inferred dependencies allow.
+"""Runs a lowered program as the task runtime may: dispatches in any order that the inferred dependencies
+allow.
 
-The rules are those of automatic scopes. A dispatch depends on earlier ones that wrote what it reads or updates
-(`Input`, `InOut`), and, where it writes (`InOut`, `OutputExisting`), on earlier ones that read there. Two writers of
-which the second is `OutputExisting` are not ordered. Missing order shows as a wrong result for some seed.
+The rules are those of automatic scopes. A dispatch depends on earlier ones that wrote what it reads or
+updates (`Input`, `InOut`), and, where it writes (`InOut`, `OutputExisting`), on earlier ones that read there.
+Two writers of which the second is `OutputExisting` are not ordered. Missing order shows as a wrong result for
+some seed.
 """
 
 from __future__ import annotations
