@@ -5,7 +5,8 @@ enum Shape { CHAIN = 0, FAN_OUT = 1, INDEPENDENT = 2, WINDOWS = 3, TEMPORARIES =
 
 extern "C" {
 
-__attribute__((visibility("default"))) PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs&) {
+__attribute__((visibility("default"))) PTO2OrchestrationConfig
+aicpu_orchestration_config(const ChipTaskArgs&) {
     return PTO2OrchestrationConfig{
         .expected_arg_count = 3,
     };
@@ -24,7 +25,8 @@ __attribute__((visibility("default"))) void aicpu_orchestration_entry(const Chip
                 break;
             }
             case FAN_OUT: {  // one writer, then readers
-                if (i == 0) params.add_inout(x); else params.add_input(x);
+                if (i == 0) params.add_inout(x);
+                else params.add_input(x);
                 rt_submit_aiv_task(0, params);
                 break;
             }

@@ -49,7 +49,18 @@ static void wait_for(uint32_t& flag, uint32_t value, const PyptoCoreContext* cor
     core->fail(core, "the other lane does not answer");
 }
 
-enum Op { MIX = 0, MEET = 1, BLOCKS = 2, EXCHANGE = 3, FAIL = 4, SCALARS = 5, SLOW_ADD = 6, ARENA = 7, NOTHING = 8, CRASH = 9 };
+enum Op {
+    MIX = 0,
+    MEET = 1,
+    BLOCKS = 2,
+    EXCHANGE = 3,
+    FAIL = 4,
+    SCALARS = 5,
+    SLOW_ADD = 6,
+    ARENA = 7,
+    NOTHING = 8,
+    CRASH = 9
+};
 
 extern "C" {
 
@@ -61,7 +72,8 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
     auto* dispatch = reinterpret_cast<const PyptoDispatchContext*>(args[PYPTO_DISPATCH_SLOT]);
     auto* core = reinterpret_cast<const PyptoCoreContext*>(args[PYPTO_CORE_SLOT]);
     int n = 0;
-    // The payload does not tell where scalars start; the tests put the count into the first scalar's upper half.
+    // The payload does not tell where scalars start; the tests put the count into the first scalar's upper
+    // half.
     while ((static_cast<uint64_t>(args[n]) >> 32) != (0xABCD0000u | static_cast<uint32_t>(n))) ++n;
     Op op = static_cast<Op>(args[n] & 0xFFFFFFFF);
     int64_t* scalars = args + n + 1;
@@ -89,7 +101,8 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
             __atomic_fetch_add(&at(tensor(args, 0), dispatch->block_idx), 1, __ATOMIC_RELAXED);
             at(tensor(args, 1), 0) = static_cast<uint32_t>(dispatch->block_num);
             break;
-        case EXCHANGE:  // The cube lane asks, the vector lane answers, three times; sub-blocks count themselves.
+        case EXCHANGE:  // The cube lane asks, the vector lane answers, three times; sub-blocks count
+                        // themselves.
             for (uint32_t round = 1; round <= 3; ++round) {
                 uint32_t& question = at(tensor(args, 0), 0);
                 uint32_t& answer = at(tensor(args, 0), 1);
@@ -115,18 +128,21 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
         }
         case SLOW_ADD:  // out = in + 1, after a while
             pause_ns(2000000);
-            for (uint64_t k = 0; k < numel(tensor(args, 1)); ++k) at(tensor(args, 1), k) = at(tensor(args, 0), k) + 1;
+            for (uint64_t k = 0; k < numel(tensor(args, 1)); ++k)
+                at(tensor(args, 1), k) = at(tensor(args, 0), k) + 1;
             break;
         case ARENA: {
             auto* arena = static_cast<uint32_t*>(core->workspace);
             for (int i = 0; i < 1024; ++i) arena[i] = static_cast<uint32_t>(i);
-            at(tensor(args, 0), 0) = arena[1023] + static_cast<uint32_t>(reinterpret_cast<uint64_t>(arena) % 64);
+            at(tensor(args, 0), 0) =
+                arena[1023] + static_cast<uint32_t>(reinterpret_cast<uint64_t>(arena) % 64);
             break;
         }
         case NOTHING: break;
         case CRASH:  // scalars: 0 wild access, 1 division by zero, 2 exception
             if (scalars[0] == 0) *reinterpret_cast<volatile int*>(uintptr_t{64}) = 1;
-            if (scalars[0] == 1) at(tensor(args, 0), 0) = static_cast<uint32_t>(7 / static_cast<int>(scalars[1]));
+            if (scalars[0] == 1)
+                at(tensor(args, 0), 0) = static_cast<uint32_t>(7 / static_cast<int>(scalars[1]));
             if (scalars[0] == 2) throw 5;
             break;
     }

@@ -1,5 +1,5 @@
-// An orchestration that carries out a script, so that one compilation serves many tests. The script is the first
-// tensor: 64-bit words, see script.py for the commands.
+// An orchestration that carries out a script, so that one compilation serves many tests. The script is the
+// first tensor: 64-bit words, see script.py for the commands.
 #include "pto_orchestration_api.h"
 
 namespace {
@@ -72,7 +72,8 @@ struct Machine {
     bool step() {
         int64_t command = word();
         switch (command) {
-            case 0: case 7: return false;
+            case 0:
+            case 7: return false;
             case 1: submit(false); break;
             case 2: submit(true); break;
             case 3: {
@@ -97,7 +98,10 @@ struct Machine {
             }
             case 6: {
                 PTO2ScopeMode mode = static_cast<PTO2ScopeMode>(word());
-                PTO2_SCOPE(mode) { while (step()) {} }
+                PTO2_SCOPE(mode) {
+                    while (step()) {
+                    }
+                }
                 break;
             }
             case 8: {  // allocate, in a scope of its own: the handle must keep the buffer
@@ -105,7 +109,8 @@ struct Machine {
                 uint32_t shape[5];
                 uint32_t n = list(shape);
                 TensorCreateInfo info(shape, n, DataType::UINT32, word() != 0);
-                if (word() != 0) info.set_initial_value(word()); else word();
+                if (word() != 0) info.set_initial_value(word());
+                else word();
                 PTO2_SCOPE() {
                     TaskOutputTensors made = alloc_tensors(info);
                     tensors[to] = made.get_ref(0);
@@ -124,7 +129,8 @@ struct Machine {
             case 11: {  // a constant into element 0
                 int64_t to = word();
                 uint32_t zero[5] = {};
-                set_tensor_data<uint32_t>(tensors[to], tensors[to].ndims, zero, static_cast<uint32_t>(word()));
+                set_tensor_data<uint32_t>(tensors[to], tensors[to].ndims, zero,
+                                          static_cast<uint32_t>(word()));
                 break;
             }
             case 12: {  // predicate of the next submit, on element 0
@@ -158,7 +164,8 @@ struct Machine {
 
 extern "C" {
 
-__attribute__((visibility("default"))) PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs& args) {
+__attribute__((visibility("default"))) PTO2OrchestrationConfig
+aicpu_orchestration_config(const ChipTaskArgs& args) {
     return PTO2OrchestrationConfig{
         .expected_arg_count = args.tensor_count() + 1,
     };
@@ -168,7 +175,8 @@ __attribute__((visibility("default"))) void aicpu_orchestration_entry(const Chip
     Machine* machine = new Machine;
     machine->next = reinterpret_cast<const int64_t*>(args.tensor(0).ref().buffer.addr);
     for (int32_t i = 1; i < args.tensor_count(); ++i) machine->tensors[i - 1] = args.tensor(i).ref();
-    while (machine->step()) {}
+    while (machine->step()) {
+    }
     delete machine;
 }
 }

@@ -1,5 +1,6 @@
-// The whole runtime under the thread sanitizer: plain, unsynchronised accesses in kernels, so a missing edge is a race.
-// Prints "ok" when all results are right; the sanitizer makes the exit status non-zero when it finds a race.
+// The whole runtime under the thread sanitizer: plain, unsynchronised accesses in kernels, so a missing edge
+// is a race. Prints "ok" when all results are right; the sanitizer makes the exit status non-zero when it
+// finds a race.
 #include <thread>
 
 #include "../../../src/pypto/runtime/native/src/runtime.cpp"
@@ -125,7 +126,8 @@ void call(pypto::Program* program, int32_t workers, uint64_t seed) {
 }  // namespace
 
 int main() {
-    pypto::Program* program = pypto_program_new(reinterpret_cast<void*>(&orchestrate), nullptr, &pypto_bind_runtime, 1 << 20);
+    pypto::Program* program =
+        pypto_program_new(reinterpret_cast<void*>(&orchestrate), nullptr, &pypto_bind_runtime, 1 << 20);
     void (*kernels[])(int64_t*) = {accumulate, mark_block, touch, fail_always};
     for (int32_t i = 0; i < 4; ++i) {
         pypto_program_add_kernel(program, i, reinterpret_cast<void*>(kernels[i]), 256, 0, "kernel");

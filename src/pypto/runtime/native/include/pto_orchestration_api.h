@@ -30,12 +30,24 @@
 // ---------------------------------------------------------------- scalars
 
 // Storage of element types that C++ lacks: their bits travel, arithmetic on them happens in kernels.
-struct half { uint16_t bits; };
-struct bfloat16_t { uint16_t bits; };
-struct float8_e4m3_t { uint8_t bits; };
-struct float8_e5m2_t { uint8_t bits; };
-struct float8_e8m0_t { uint8_t bits; };
-struct float4_e2m1x2_t { uint8_t bits; };
+struct half {
+    uint16_t bits;
+};
+struct bfloat16_t {
+    uint16_t bits;
+};
+struct float8_e4m3_t {
+    uint8_t bits;
+};
+struct float8_e5m2_t {
+    uint8_t bits;
+};
+struct float8_e8m0_t {
+    uint8_t bits;
+};
+struct float4_e2m1x2_t {
+    uint8_t bits;
+};
 
 template <class T>
 inline uint64_t to_u64(T value) {
@@ -55,9 +67,15 @@ inline T from_u64(uint64_t bits) {
 
 constexpr uint32_t pypto_element_bytes(DataType dtype) {
     switch (dtype) {
-        case DataType::INT64: case DataType::UINT64: return 8;
-        case DataType::FLOAT32: case DataType::INT32: case DataType::UINT32: return 4;
-        case DataType::FLOAT16: case DataType::BFLOAT16: case DataType::INT16: case DataType::UINT16: return 2;
+        case DataType::INT64:
+        case DataType::UINT64: return 8;
+        case DataType::FLOAT32:
+        case DataType::INT32:
+        case DataType::UINT32: return 4;
+        case DataType::FLOAT16:
+        case DataType::BFLOAT16:
+        case DataType::INT16:
+        case DataType::UINT16: return 2;
         default: return 1;  // bytes, and FP4 whose extents count carrier bytes
     }
 }
@@ -84,8 +102,9 @@ enum class PTO2ScopeMode : int32_t { AUTO = 0, MANUAL = 1 };
 enum class TensorArgType : uint8_t { INPUT = 0, OUTPUT = 1, INOUT = 2, OUTPUT_EXISTING = 3, NO_DEP = 4 };
 enum class PredicateOp : int32_t { EQ = 0, NE = 1, GT = 2, LT = 3, GE = 4, LE = 5 };
 
-constexpr uint32_t DEP_WAIT = 1;    // order only
-constexpr uint32_t DEP_RETAIN = 2;  // keep the producer's buffers; the runtime counts uses, so it needs no help
+constexpr uint32_t DEP_WAIT = 1;  // order only
+constexpr uint32_t DEP_RETAIN =
+    2;  // keep the producer's buffers; the runtime counts uses, so it needs no help
 
 struct PTO2OrchestrationConfig {
     int32_t expected_arg_count;
@@ -110,7 +129,8 @@ struct PyptoRuntimeApi {
     void (*free_buffer)(PyptoBuffer*);
     void (*scope_begin)(int32_t mode);
     void (*scope_end)();
-    void* (*await_element)(const ChipTensor*, uint32_t ndims, const uint32_t* indices, uint32_t bytes, int32_t write);
+    void* (*await_element)(const ChipTensor*, uint32_t ndims, const uint32_t* indices, uint32_t bytes,
+                           int32_t write);
     int32_t (*cluster_count)();
     int32_t (*aiv_count)();
     int32_t (*is_fatal)();
@@ -124,7 +144,8 @@ constexpr uint64_t PYPTO_RUNTIME_API_VERSION = 1;
 // Hidden, so that every orchestration library binds its own.
 PYPTO_HIDDEN inline const PyptoRuntimeApi* pypto_runtime_api = nullptr;
 
-extern "C" __attribute__((used, visibility("default"))) inline int32_t pypto_bind_runtime(const PyptoRuntimeApi* api) {
+extern "C" __attribute__((used, visibility("default"))) inline int32_t pypto_bind_runtime(
+    const PyptoRuntimeApi* api) {
     if (api->version != PYPTO_RUNTIME_API_VERSION) return -1;
     pypto_runtime_api = api;
     return 0;
@@ -168,19 +189,23 @@ struct ChipTensor {
         uint64_t addr = 0;
         uint64_t size = 0;  // bytes
     } buffer;
-    uint64_t start_offset = 0;            // elements
+    uint64_t start_offset = 0;  // elements
     uint32_t shapes[PYPTO_MAX_DIMS] = {};
     uint32_t strides[PYPTO_MAX_DIMS] = {};  // elements
     uint32_t ndims = 0;
     DataType dtype = DataType::FLOAT32;
     PTO2TaskId owner_task_id = PTO2TaskId::invalid();
-    uint64_t space = 0;  // base of the memory in which overlap is decided: one value for buffers that share bytes
+    uint64_t space =
+        0;  // base of the memory in which overlap is decided: one value for buffers that share bytes
     PyptoBuffer* owner = nullptr;
     bool is_contiguous = true;
     bool manual_dep = false;
 
     ChipTensor() = default;
-    ChipTensor(const ChipTensor& other) { copy_fields(other); acquire(); }
+    ChipTensor(const ChipTensor& other) {
+        copy_fields(other);
+        acquire();
+    }
     ChipTensor& operator=(const ChipTensor& other) {
         if (this == &other) return *this;
         PyptoBuffer* old = owner;
@@ -250,7 +275,8 @@ struct ChipTensor {
         for (uint32_t k = 0; k < ndims; ++k) {
             uint32_t axis = static_cast<uint32_t>(order[k]);
             if (axis >= ndims || (seen >> axis & 1u)) {
-                rt_report_fatal(1, "permute: axis %u at place %u is no permutation of rank %u", axis, k, ndims);
+                rt_report_fatal(1, "permute: axis %u at place %u is no permutation of rank %u", axis, k,
+                                ndims);
                 return *this;
             }
             seen |= 1u << axis;
@@ -331,7 +357,8 @@ private:
     }
 };
 
-static_assert(offsetof(ChipTensor, start_offset) == offsetof(PyptoTensorDescriptor, start_offset), "descriptor layout");
+static_assert(offsetof(ChipTensor, start_offset) == offsetof(PyptoTensorDescriptor, start_offset),
+              "descriptor layout");
 static_assert(offsetof(ChipTensor, shapes) == offsetof(PyptoTensorDescriptor, shapes), "descriptor layout");
 static_assert(offsetof(ChipTensor, strides) == offsetof(PyptoTensorDescriptor, strides), "descriptor layout");
 static_assert(offsetof(ChipTensor, ndims) == offsetof(PyptoTensorDescriptor, ndims), "descriptor layout");
@@ -341,7 +368,8 @@ static_assert(offsetof(ChipTensor, dtype) == offsetof(PyptoTensorDescriptor, dty
 class TensorCreateInfo {
 public:
     template <class Shape>
-    TensorCreateInfo(const Shape* new_shapes, uint32_t n, DataType type = DataType::FLOAT32, bool untracked = false)
+    TensorCreateInfo(const Shape* new_shapes, uint32_t n, DataType type = DataType::FLOAT32,
+                     bool untracked = false)
         : ndims(n), dtype(type), manual_dep(untracked) {
         for (uint32_t k = 0; k < n && k < static_cast<uint32_t>(PYPTO_MAX_DIMS); ++k) {
             shapes[k] = static_cast<uint32_t>(new_shapes[k]);
@@ -365,8 +393,8 @@ public:
     int64_t initial_int = 0;
 };
 
-// What a submit gives back: the task's id and the tensors that the runtime created for it. Most tasks create none, and
-// a generated function holds one of these per task, so the tensors are kept outside.
+// What a submit gives back: the task's id and the tensors that the runtime created for it. Most tasks create
+// none, and a generated function holds one of these per task, so the tensors are kept outside.
 class TaskOutputTensors {
 public:
     TaskOutputTensors() = default;
@@ -461,11 +489,17 @@ public:
     CoreTaskArgs& operator=(const CoreTaskArgs&) = delete;
 
     template <class... T>
-    void add_input(T&... tensors) { (add(TensorArgType::INPUT, &tensor(tensors)), ...); }
+    void add_input(T&... tensors) {
+        (add(TensorArgType::INPUT, &tensor(tensors)), ...);
+    }
     template <class... T>
-    void add_inout(T&... tensors) { (add(TensorArgType::INOUT, &tensor(tensors)), ...); }
+    void add_inout(T&... tensors) {
+        (add(TensorArgType::INOUT, &tensor(tensors)), ...);
+    }
     template <class... T>
-    void add_no_dep(T&... tensors) { (add(TensorArgType::NO_DEP, &tensor(tensors)), ...); }
+    void add_no_dep(T&... tensors) {
+        (add(TensorArgType::NO_DEP, &tensor(tensors)), ...);
+    }
     // Existing tensors become OUTPUT_EXISTING, create infos OUTPUT.
     template <class First, class... T>
     void add_output(First& first, T&... rest) {
@@ -476,7 +510,9 @@ public:
     }
 
     template <class... T>
-    void add_scalar(T... values) { (add_bits(to_u64(values)), ...); }
+    void add_scalar(T... values) {
+        (add_bits(to_u64(values)), ...);
+    }
     template <class T>
     void add_scalars(const T* values, uint32_t n) {
         for (uint32_t i = 0; i < n; ++i) add_bits(to_u64(values[i]));
@@ -622,7 +658,8 @@ inline TaskOutputTensors alloc_tensors(const CoreTaskArgs& args) {
         if (args.tag(i) == TensorArgType::OUTPUT) entries[n++] = &args.create_info_at(i);
     }
     if (args.has_error() || n != args.tensor_count()) {
-        rt_report_fatal(1, "alloc_tensors: %s", args.has_error() ? args.error_msg() : "an argument is no output");
+        rt_report_fatal(1, "alloc_tensors: %s",
+                        args.has_error() ? args.error_msg() : "an argument is no output");
         return outputs;
     }
     pypto_runtime_api->allocate(entries, n, &outputs);

@@ -102,11 +102,15 @@ inline void fill(void* data, uint64_t bytes, const TensorCreateInfo& info) {
             repeat(static_cast<uint16_t>(bits >> 16));
             return;
         }
-        case DataType::INT64: case DataType::UINT64: repeat(info.initial_int); return;
-        case DataType::INT32: case DataType::UINT32: repeat(static_cast<int32_t>(info.initial_int)); return;
-        case DataType::INT16: case DataType::UINT16: repeat(static_cast<int16_t>(info.initial_int)); return;
+        case DataType::INT64:
+        case DataType::UINT64: repeat(info.initial_int); return;
+        case DataType::INT32:
+        case DataType::UINT32: repeat(static_cast<int32_t>(info.initial_int)); return;
+        case DataType::INT16:
+        case DataType::UINT16: repeat(static_cast<int16_t>(info.initial_int)); return;
         case DataType::BOOL: repeat(static_cast<uint8_t>(info.initial_float != 0)); return;
-        case DataType::INT8: case DataType::UINT8: repeat(static_cast<int8_t>(info.initial_int)); return;
+        case DataType::INT8:
+        case DataType::UINT8: repeat(static_cast<int8_t>(info.initial_int)); return;
         default: return;  // refused before the allocation, see can_fill
     }
 }
@@ -115,9 +119,17 @@ inline void fill(void* data, uint64_t bytes, const TensorCreateInfo& info) {
 inline bool can_fill(const TensorCreateInfo& info) {
     if (info.initial_float == 0 && info.initial_int == 0) return true;
     switch (info.dtype) {
-        case DataType::FLOAT32: case DataType::BFLOAT16: case DataType::BOOL:
-        case DataType::INT8: case DataType::INT16: case DataType::INT32: case DataType::INT64:
-        case DataType::UINT8: case DataType::UINT16: case DataType::UINT32: case DataType::UINT64: return true;
+        case DataType::FLOAT32:
+        case DataType::BFLOAT16:
+        case DataType::BOOL:
+        case DataType::INT8:
+        case DataType::INT16:
+        case DataType::INT32:
+        case DataType::INT64:
+        case DataType::UINT8:
+        case DataType::UINT16:
+        case DataType::UINT32:
+        case DataType::UINT64: return true;
         default: return false;
     }
 }

@@ -1,7 +1,7 @@
 // Turns a crash inside a kernel (a wild access, an integer division by zero) into a failed task.
 //
-// A thread that enters a kernel says where to go on when the kernel dies. A signal on any other thread, or outside a
-// kernel, goes to whoever handled it before.
+// A thread that enters a kernel says where to go on when the kernel dies. A signal on any other thread, or
+// outside a kernel, goes to whoever handled it before.
 #pragma once
 
 #include <setjmp.h>

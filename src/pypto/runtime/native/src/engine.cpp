@@ -41,7 +41,8 @@ void Engine::watchdog_main() {
     while (!stopping_) {
         if (watched_.empty()) watchdog_wake_.wait(lock);
         auto tick = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-        while (!stopping_ && watchdog_wake_.wait_until(lock, tick) != std::cv_status::timeout) {}
+        while (!stopping_ && watchdog_wake_.wait_until(lock, tick) != std::cv_status::timeout) {
+        }
         for (Run* run : watched_) run->watch();
     }
 }

@@ -1,7 +1,8 @@
 // Tasks by the region of one memory space that they use.
 //
-// A short list is scanned. A long one (many disjoint writers in flight) is kept in cells: an entry of at most 2^k bytes
-// lies in the cell of its first byte on a grid of step 2^k, so a look-up touches a few cells per size that occurs.
+// A short list is scanned. A long one (many disjoint writers in flight) is kept in cells: an entry of at most
+// 2^k bytes lies in the cell of its first byte on a grid of step 2^k, so a look-up touches a few cells per
+// size that occurs.
 #pragma once
 
 #include <memory>

@@ -62,7 +62,8 @@ void Run::work_until_dry() {
         }
         spinning.fetch_add(1, std::memory_order_seq_cst);
         for (int i = 0; i < kSpins + kYields && ready_.empty(); ++i) {
-            if (i < kSpins) cpu_relax(); else sched_yield();
+            if (i < kSpins) cpu_relax();
+            else sched_yield();
         }
         spinning.fetch_sub(1, std::memory_order_seq_cst);
         // A task pushed while this thread counted as looking for work woke nobody else: look once more.
@@ -92,7 +93,8 @@ void Run::run_chain(Task* task, Stop stop) {
     while (task != nullptr) {
         if (!task->simple() || (!first && stop())) return make_ready(task);
         first = false;
-        bool wanted = task->lane_count != 0 && (task->predicate.element == nullptr || task->predicate.holds());
+        bool wanted =
+            task->lane_count != 0 && (task->predicate.element == nullptr || task->predicate.holds());
         if (wanted) run_lane(*task, 0, 0);
         task = finish(*task);
     }
@@ -102,9 +104,8 @@ void Run::run_gang(Task& task) {
     uint32_t lanes = task.lane_count;
     if (lanes == 0) return;
     try {
-        engine_.gangs().run(static_cast<uint32_t>(task.block_num) * lanes, [&](uint32_t i) {
-            run_lane(task, i % lanes, static_cast<int32_t>(i / lanes));
-        });
+        engine_.gangs().run(static_cast<uint32_t>(task.block_num) * lanes,
+                            [&](uint32_t i) { run_lane(task, i % lanes, static_cast<int32_t>(i / lanes)); });
     } catch (const std::system_error& error) {
         fail("kernel '%s': no thread for every block that must start together: %s", task.lanes[0]->name,
              error.what());
@@ -151,7 +152,8 @@ Task* Run::finish(Task& task) {
         Task* successor = edge->successor;
         edge = edge->next;  // before the successor may run and reuse its edges
         if (successor->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-        if (mine == nullptr && successor->simple()) mine = successor; else make_ready(successor);
+        if (mine == nullptr && successor->simple()) mine = successor;
+        else make_ready(successor);
     }
     freed_.push(&task);
     completed_.fetch_add(1, std::memory_order_seq_cst);

@@ -58,9 +58,12 @@ public:
     }
 
     // Runs one block of one lane of `task`. False when the kernel failed; failure() says how.
-    bool call(const void* run, const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block, bool checked) {
-        if (kernel.workspace_bytes > workspace_bytes_ && !grow_workspace(kernel.workspace_bytes)) return false;
-        for (uint32_t i = 0; i < task.tensor_count; ++i) args_[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
+    bool call(const void* run, const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block,
+              bool checked) {
+        if (kernel.workspace_bytes > workspace_bytes_ && !grow_workspace(kernel.workspace_bytes))
+            return false;
+        for (uint32_t i = 0; i < task.tensor_count; ++i)
+            args_[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
         for (uint32_t i = 0; i < task.scalar_count; ++i) {
             args_[task.tensor_count + i] = static_cast<int64_t>(task.scalars[i]);
         }
@@ -204,7 +207,8 @@ private:
                 uint32_t place = place_;
                 lock.unlock();
                 (*crew->job)(place);
-                owner_.give_back(this);  // before the crew may vanish: idle again even if the next task is at once
+                owner_.give_back(
+                    this);  // before the crew may vanish: idle again even if the next task is at once
                 {
                     std::lock_guard<std::mutex> guard(crew->mutex);
                     if (--crew->left == 0) crew->done.notify_one();

@@ -45,7 +45,8 @@ public:
     void push(Task* task) {
         task->next = nullptr;
         lock_.lock();
-        if (tail_ == nullptr) head_ = task; else tail_->next = task;
+        if (tail_ == nullptr) head_ = task;
+        else tail_->next = task;
         tail_ = task;
         size_.store(size_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
         lock_.unlock();
@@ -88,7 +89,8 @@ public:
         Task* head = head_.load(std::memory_order_relaxed);
         do {
             task->next = head;
-        } while (!head_.compare_exchange_weak(head, task, std::memory_order_release, std::memory_order_relaxed));
+        } while (
+            !head_.compare_exchange_weak(head, task, std::memory_order_release, std::memory_order_relaxed));
     }
     Task* take_all() {
         if (head_.load(std::memory_order_relaxed) == nullptr) return nullptr;

@@ -32,11 +32,11 @@ struct Program {
 
 // Layout shared with the Python side.
 struct RunOptions {
-    int32_t workers;  // threads that run tasks, the caller included
+    int32_t workers;      // threads that run tasks, the caller included
     int32_t task_window;  // tasks in flight
     int32_t clusters;
     int32_t aivs;
-    int32_t checked;  // kernels verify accesses, fresh buffers are poisoned
+    int32_t checked;        // kernels verify accesses, fresh buffers are poisoned
     int32_t stall_seconds;  // without progress for so long the run is fatal; 0: never
     Trace* trace;
 };
@@ -61,7 +61,8 @@ public:
     // The task API, called by orchestration code.
     void submit(const MixedKernels* kernels, const CoreTaskArgs& args, TaskOutputTensors* outputs);
     void allocate(const TensorCreateInfo* const* infos, uint32_t n, TaskOutputTensors* outputs);
-    void* await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* indices, uint32_t bytes, bool write);
+    void* await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* indices, uint32_t bytes,
+                        bool write);
     void scope_begin(PTO2ScopeMode mode);
     void scope_end();
     __attribute__((format(printf, 2, 3))) void fail(const char* format, ...);
@@ -100,18 +101,23 @@ private:
     void release_holds(Task& task);
 
     // execution
-    template <class Stop> void run_claim(const Claim& claim, Stop stop);
-    template <class Stop> void run_chain(Task* task, Stop stop);
+    template <class Stop>
+    void run_claim(const Claim& claim, Stop stop);
+    template <class Stop>
+    void run_chain(Task* task, Stop stop);
     void run_gang(Task& task);
     void run_block(Task& task, int32_t block);
     void run_lane(Task& task, uint32_t lane, int32_t block);
     void make_ready(Task* task);
     Task* finish(Task& task);
-    template <class Done> void wait_for(Done done);
-    template <class Done> void sleep_until_progress(Done done);
+    template <class Done>
+    void wait_for(Done done);
+    template <class Done>
+    void sleep_until_progress(Done done);
 
     static constexpr uint32_t kIndexBits = 24;
-    static constexpr uint32_t kFinishedIndex = (1u << kIndexBits) - 1;  // ids of allocations, which are no tasks
+    static constexpr uint32_t kFinishedIndex =
+        (1u << kIndexBits) - 1;  // ids of allocations, which are no tasks
     static uint64_t raw_id(uint64_t serial, uint32_t index) { return serial << kIndexBits | index; }
     int32_t threads() const { return helpers.load(std::memory_order_relaxed) + 1; }
 
@@ -133,7 +139,7 @@ private:
     int32_t stalled_seconds_ = 0;
 
     uint32_t scope_depth_ = 0;
-    uint32_t manual_depth_ = 0;   // scopes inside the outermost manual one, itself included
+    uint32_t manual_depth_ = 0;  // scopes inside the outermost manual one, itself included
     uint32_t manual_scope_ = 0;
     uint32_t next_manual_scope_ = 1;
 

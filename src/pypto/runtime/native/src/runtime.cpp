@@ -74,7 +74,8 @@ void assign_spaces(std::vector<ChipTensor>& tensors) {
 
 #define PYPTO_EXPORT extern "C" __attribute__((visibility("default")))
 
-PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config, int32_t (*bind)(const PyptoRuntimeApi*),
+PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config,
+                                               int32_t (*bind)(const PyptoRuntimeApi*),
                                                uint64_t stack_bytes) {
     if (bind(&pypto::kApi) != 0) return nullptr;
     auto* program = new pypto::Program;
@@ -86,8 +87,8 @@ PYPTO_EXPORT pypto::Program* pypto_program_new(void* entry, void* config, int32_
 
 PYPTO_EXPORT void pypto_program_free(pypto::Program* program) { delete program; }
 
-PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, void* entry, uint64_t workspace_bytes,
-                                           int32_t core_type, const char* name) {
+PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, void* entry,
+                                           uint64_t workspace_bytes, int32_t core_type, const char* name) {
     if (program->kernels.size() <= static_cast<size_t>(id)) program->kernels.resize(id + 1);
     auto kernel = std::make_unique<pypto::Kernel>();
     kernel->func_id = id;

@@ -5,9 +5,7 @@ namespace pypto {
 
 namespace {
 
-const char* name_of(const Task& task) {
-    return task.lane_count == 0 ? "dummy task" : task.lanes[0]->name;
-}
+const char* name_of(const Task& task) { return task.lane_count == 0 ? "dummy task" : task.lanes[0]->name; }
 
 }  // namespace
 
@@ -59,7 +57,8 @@ bool Run::set_lanes(Task& task, const MixedKernels* kernels) {
 bool Run::set_launch(Task& task, const LaunchSpec& launch) {
     int64_t blocks = launch.block_num();
     if (blocks < 1 || blocks > INT32_MAX) {
-        fail("%s: block count %lld is not in 1 ... 2147483647", name_of(task), static_cast<long long>(blocks));
+        fail("%s: block count %lld is not in 1 ... 2147483647", name_of(task),
+             static_cast<long long>(blocks));
         return false;
     }
     bool only_vector = task.lane_count == 1 && task.lanes[0]->core_type == 0;
@@ -168,7 +167,8 @@ void Run::infer_edges(Task& task, const CoreTaskArgs& args) {
     }
     for (uint32_t i = 0; i < n; ++i) {
         TensorArgType tag = args.tag(i);
-        if (tag == TensorArgType::OUTPUT || tag == TensorArgType::NO_DEP || args.tensor_at(i).manual_dep) continue;
+        if (tag == TensorArgType::OUTPUT || tag == TensorArgType::NO_DEP || args.tensor_at(i).manual_dep)
+            continue;
         record(task, args.tensor_at(i), regions_[i], tag);
     }
 }
@@ -210,7 +210,8 @@ void Run::add_owner_edge(Task& task, const ChipTensor& t) {
 bool Run::add_edge(Task& task, Task* from, uint64_t serial, bool inferred) {
     if (from == &task && serial == task.serial) return false;
     bool reused = from->serial != serial;
-    if (!reused && inferred && task.manual_scope != 0 && from->manual_scope == task.manual_scope) return false;
+    if (!reused && inferred && task.manual_scope != 0 && from->manual_scope == task.manual_scope)
+        return false;
     if (options_.trace != nullptr && (reused || from->marked_by != task.serial)) {
         options_.trace->edges.push_back(TraceEdge{serial, task.serial});
     }
@@ -233,8 +234,8 @@ void Run::publish(Task& task) {
         Edge* head = list.load(std::memory_order_acquire);
         do {
             edge.next = head;
-        } while (head != closed_list() &&
-                 !list.compare_exchange_weak(head, &edge, std::memory_order_acq_rel, std::memory_order_acquire));
+        } while (head != closed_list() && !list.compare_exchange_weak(head, &edge, std::memory_order_acq_rel,
+                                                                      std::memory_order_acquire));
         if (head == closed_list()) ++met;
     }
     if (task.pending.fetch_sub(met, std::memory_order_acq_rel) == met) ready_.push(&task);
@@ -337,7 +338,8 @@ bool Run::make_tensor(const TensorCreateInfo& info, PTO2TaskId owner, TaskOutput
 }
 
 // The address of one element; `window`, if given, becomes a view of just that element. Null after an error.
-const void* Run::element_of(const ChipTensor& t, uint32_t ndims, const uint32_t* indices, ChipTensor* window) {
+const void* Run::element_of(const ChipTensor& t, uint32_t ndims, const uint32_t* indices,
+                            ChipTensor* window) {
     if (t.buffer.addr == 0) {
         fail("element access on a tensor without memory");
         return nullptr;
@@ -362,13 +364,15 @@ const void* Run::element_of(const ChipTensor& t, uint32_t ndims, const uint32_t*
     return reinterpret_cast<const char*>(t.buffer.addr) + offset * pypto_element_bytes(t.dtype);
 }
 
-void* Run::await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* indices, uint32_t bytes, bool write) {
+void* Run::await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* indices, uint32_t bytes,
+                         bool write) {
     if (is_fatal()) return nullptr;
     ChipTensor window;
     const void* element = element_of(t, ndims, indices, &window);
     if (element == nullptr) return nullptr;
     if (bytes != pypto_element_bytes(t.dtype)) {
-        fail("element access of %u bytes on a tensor with elements of %u", bytes, pypto_element_bytes(t.dtype));
+        fail("element access of %u bytes on a tensor with elements of %u", bytes,
+             pypto_element_bytes(t.dtype));
         return nullptr;
     }
     std::vector<std::pair<Task*, uint64_t>> awaited;
@@ -384,7 +388,8 @@ void* Run::await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* in
     record.producers.visit_overlapping(region, collect);
     if (write) record.readers.visit_overlapping(region, collect);
     for (auto& [task, use] : awaited) {
-        wait_for([this, task = task, use = use] { return task->serial != use || task->done() || is_fatal(); });
+        wait_for(
+            [this, task = task, use = use] { return task->serial != use || task->done() || is_fatal(); });
     }
     return is_fatal() ? nullptr : const_cast<void*>(element);
 }

@@ -42,9 +42,24 @@ struct Predicate {
         int64_t value = 0;
         switch (dtype) {
             case DataType::INT64: std::memcpy(&value, element, 8); break;
-            case DataType::INT32: { int32_t v; std::memcpy(&v, element, 4); value = v; break; }
-            case DataType::INT16: { int16_t v; std::memcpy(&v, element, 2); value = v; break; }
-            default: { int8_t v; std::memcpy(&v, element, 1); value = v; break; }
+            case DataType::INT32: {
+                int32_t v;
+                std::memcpy(&v, element, 4);
+                value = v;
+                break;
+            }
+            case DataType::INT16: {
+                int16_t v;
+                std::memcpy(&v, element, 2);
+                value = v;
+                break;
+            }
+            default: {
+                int8_t v;
+                std::memcpy(&v, element, 1);
+                value = v;
+                break;
+            }
         }
         switch (op) {
             case PredicateOp::EQ: return value == target;
@@ -60,7 +75,7 @@ struct Predicate {
 struct alignas(64) Task {
     // Touched by several threads.
     std::atomic<Edge*> successors{closed_list()};
-    std::atomic<int32_t> pending{0};        // unfinished predecessors
+    std::atomic<int32_t> pending{0};         // unfinished predecessors
     std::atomic<int32_t> blocks_running{0};  // blocks that have not returned
     Task* next = nullptr;                    // in the ready queue or the free list
     int32_t next_block = 0;                  // guarded by the ready queue
@@ -68,7 +83,7 @@ struct alignas(64) Task {
     // Written by the orchestrating thread before the task is published.
     uint32_t index = 0;
     uint64_t serial = 0;
-    uint64_t marked_by = 0;   // serial of the last task that took an edge from this one
+    uint64_t marked_by = 0;     // serial of the last task that took an edge from this one
     uint32_t manual_scope = 0;  // outermost manual scope, 0 outside
     int32_t block_num = 1;
     uint32_t tensor_count = 0;
