@@ -16,7 +16,7 @@ from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.storage import is_builtin
 
-__all__ = ["expand_mixed_kernel"]
+__all__ = ["core_sides", "expand_mixed_kernel"]
 
 _PROPERTIES = PassProperties(
     required=property_set(
@@ -84,11 +84,11 @@ def _expand(program: ir.Program) -> ir.Program:
 
 
 def _is_matrix_only(function: ir.Function) -> bool:
-    sides = {side for call in _calls(function) for side in _sides(call)}
+    sides = {side for call in _calls(function) for side in core_sides(call)}
     return sides == {"cube"}
 
 
-def _sides(call: ir.Call | ir.Submit) -> tuple[str, ...]:
+def core_sides(call: ir.Call | ir.Submit) -> tuple[str, ...]:
     """The kinds of core that a call needs: none for control, both for a move from one side to the other."""
     name = call.op.name
     if call.attrs_.get(_PLACEMENT) == "aiv":
