@@ -452,7 +452,7 @@ def test_a_kernel_returns_the_parameter_that_it_wrote() -> None:
 
     assert found(P.ReturnParamsExplicit, kernel(out)) == []
     (each,) = found(P.ReturnParamsExplicit, kernel(stored))
-    assert "'s', which is parameter 1 'o'" in each.message
+    assert "position 0: 's' is parameter 1 'o' and must reference the param directly" in each.message
     nothing = body(store, params=[tile, (out, Out)], returns=[TENSOR], type=F.InCore)
     assert "has no ReturnStmt" in found(P.ReturnParamsExplicit, nothing)[0].message
 
@@ -475,6 +475,141 @@ def test_tensor_views_have_consistent_strides() -> None:
 
 def test_a_tile_view_that_is_implied_is_not_stored() -> None:
     assert found(P.TileTypeCoherence, body(NOP, params=[x, n, var("t", ir.TileType([4, 4], FP32))])) == []
+
+
+# --- memory ---
+
+
+def placed_tile(name: str, space: ir.MemorySpace | None, offset: ir.Expr | int | None = None) -> ir.Var:
+    memref = None if offset is None else ir.MemRef(var("base", ir.PtrType()), offset, 1024)
+    return var(name, ir.TileType([16, 16], FP32, memref, memory_space=space))
+
+
+def test_tiles_have_a_memory_reference_with_a_valid_address() -> None:
+    vec = ir.MemorySpace.Vec
+
+    def program(tile_: ir.Var) -> ir.Program:
+        return body(assign(tile_, op("tile.load", x, type_=tile_.type)), type=F.InCore)
+
+    assert len(found(P.HasMemRefs, program(placed_tile("t", vec)))) == 1
+    assert found(P.HasMemRefs, program(placed_tile("t", vec, 0))) == []
+    assert found(P.AllocatedMemoryAddr, program(placed_tile("t", vec, 64))) == []
+    assert codes(P.AllocatedMemoryAddr, program(placed_tile("t", vec, -64))) == [0]
+    assert codes(P.AllocatedMemoryAddr, program(placed_tile("t", vec, n))) == [0]
+
+
+def test_operands_sit_in_a_space_that_their_operator_reads() -> None:
+    vec, mat = placed_tile("v", ir.MemorySpace.Vec), placed_tile("m", ir.MemorySpace.Mat)
+    nowhere = placed_tile("t", None)
+    add = op("tile.add", vec, mat, type_=vec.type)
+    (each,) = found(P.TileMemoryInferred, body(assign(vec, add), type=F.InCore))
+    assert "Argument 1 of 'tile.add'" in each.message and "is in Mat, but must be in Vec" in each.message
+    assert (
+        len(found(P.TileMemoryInferred, body(assign(nowhere, op("tile.load", x, type_=TILE)), type=F.InCore)))
+        == 1
+    )
+
+
+def test_tile_operators_have_at_most_two_dimensions() -> None:
+    cube = ir.TileType([2, 16, 16], FP32)
+    stmt = assign(var("t", cube), op("tile.add", var("a", cube), var("b", cube), type_=cube))
+    assert len(found(P.TileOps2D, body(stmt, type=F.InCore))) == 1
+    load = assign(var("t", cube), op("tile.load", x, type_=cube))
+    assert found(P.TileOps2D, body(load, type=F.InCore)) == []
+    transpose = assign(var("t", TILE), op("tile.transpose", var("a", TILE), type_=TILE))
+    assert len(found(P.TileOps2D, body(transpose, type=F.InCore))) == 1
+
+
+def test_a_kernel_does_not_mix_matrix_and_vector_work() -> None:
+    multiply = assign(tile("a"), op("tile.matmul", tile("b"), tile("b"), type_=TILE))
+    add = assign(tile("a"), op("tile.add", tile("b"), tile("b"), type_=TILE))
+    assert len(found(P.MixedKernelExpanded, body(multiply, add, type=F.InCore))) == 1
+    assert found(P.MixedKernelExpanded, body(multiply, type=F.InCore)) == []
+    assert found(P.MixedKernelExpanded, body(multiply, add, type=F.AIV)) == []
+
+
+def test_window_buffers_belong_to_one_domain() -> None:
+    buffer = ir.WindowBuffer(var("w", ir.PtrType()), c(1024))
+
+    def domain(*slots: ir.WindowBuffer) -> ir.Stmt:
+        return ir.CommDomainScopeStmt([], list(slots), body=NOP, span=S)
+
+    assert found(P.CommDomainScopesMaterialized, body(domain(buffer))) == []
+    assert len(found(P.CommDomainScopesMaterialized, body(domain()))) == 1
+    assert len(found(P.CommDomainScopesMaterialized, body(domain(buffer), domain(buffer)))) == 1
+
+
+def test_communication_contexts_are_looked_up_on_the_host() -> None:
+    lookup = ir.EvalStmt(op("pld.system.get_comm_ctx", x), S)
+    host = {"level": ir.Level.HOST, "role": ir.Role.Orchestrator}
+    assert len(found(P.DistTensorCtxMaterialized, body(lookup))) == 1
+    assert found(P.DistTensorCtxMaterialized, body(lookup, **host)) == []
+
+
+# --- split_aiv regions ---
+
+TILE = ir.TileType([16, 16], FP32)
+
+
+def tile(name: str) -> ir.Var:
+    return var(name, TILE)
+
+
+def region(*stmts: ir.Stmt, split: ir.SplitMode = ir.SplitMode.UP_DOWN) -> ir.Stmt:
+    return ir.SplitAivScopeStmt(split, body=seq(*stmts), span=S)
+
+
+def split_errors(*stmts: ir.Stmt, **options: object) -> list[str]:
+    options = options or {"type": F.InCore, "attrs": {"split_aiv": True}}
+    return [each.message for each in found(P.AivSplitValid, body(*stmts, **options))]
+
+
+def test_matrix_work_stays_outside_a_region_and_vector_work_inside() -> None:
+    a, b = tile("a"), tile("b")
+    multiply = assign(b, op("tile.matmul", a, a, type_=TILE))
+    add = assign(b, op("tile.add", a, a, type_=TILE))
+    assert split_errors(region(add), multiply) == []
+    assert "inside a pl.split_aiv region" in split_errors(region(multiply))[0]
+    assert "outside every pl.split_aiv region" in split_errors(region(add), add)[0]
+    load = assign(b, op("tile.load", x, type_=TILE))
+    assert split_errors(region(add), load) == []
+
+
+def test_a_reduction_over_the_split_axis_is_partial() -> None:
+    rows = assign(tile("r"), op("tile.row_sum", tile("a"), type_=TILE))
+    cols = assign(tile("r"), op("tile.col_sum", tile("a"), type_=TILE))
+    up, left, none = ir.SplitMode.UP_DOWN, ir.SplitMode.LEFT_RIGHT, ir.SplitMode.NONE
+    assert "partial reduction" in split_errors(region(cols, split=up))[0]
+    assert "partial reduction" in split_errors(region(rows, split=left))[0]
+    assert split_errors(region(rows, split=up)) == split_errors(region(cols, split=left)) == []
+    assert split_errors(region(rows, cols, split=none)) == []
+
+
+def test_values_cross_the_boundary_through_its_operators() -> None:
+    a, b, d, e = (tile(name) for name in "abde")
+    made = assign(a, op("tile.matmul", d, d, type_=TILE))
+    use = assign(b, op("tile.add", a, a, type_=TILE))
+    assert "without pl.aiv_shard" in split_errors(made, region(use))[0]
+    shard = assign(b, op("tile.aiv_shard", a, type_=TILE))
+    used = assign(e, op("tile.add", b, b, type_=TILE))
+    assert split_errors(made, region(shard, used)) == []
+    consume = assign(d, op("tile.matmul", e, e, type_=TILE))
+    assert "without pl.aic_gather" in split_errors(region(used), consume)[0]
+    gathered = assign(e, op("tile.aic_gather", b, type_=TILE))
+    assert split_errors(region(gathered), consume) == []
+    assert "must appear inside" in split_errors(gathered)[0]
+
+
+def test_boundary_operators_need_their_memory_spaces() -> None:
+    vec = ir.TileType([16, 16], FP32, memory_space=ir.MemorySpace.Vec)
+    shard = assign(var("s", vec), op("tile.aiv_shard", var("v", vec), type_=vec))
+    assert "operand in Vec, but Acc is required" in split_errors(region(shard))[0]
+
+
+def test_a_region_is_not_written_in_a_function_declared_in_core() -> None:
+    (message,) = split_errors(region(NOP), type=F.InCore)
+    assert "declare it Opaque or use pl.at(CORE_GROUP)" in message
+    assert split_errors(region(NOP), type=F.Opaque) == []
 
 
 # --- dependencies between statements ---

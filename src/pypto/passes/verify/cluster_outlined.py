@@ -13,7 +13,10 @@ def verify(program: ir.Program) -> list[Diagnostic]:
     """Return the remaining Cluster and Spmd scopes."""
     return remaining_scopes(
         program,
-        (ir.ClusterScopeStmt, ir.SpmdScopeStmt),
+        {
+            ir.ClusterScopeStmt: "Cluster ScopeStmt found in non-Group function",
+            ir.SpmdScopeStmt: "Spmd ScopeStmt found in non-Group function",
+        },
         lambda function: function.func_type not in _WRAPPERS,
         "ClusterOutlined",
     )

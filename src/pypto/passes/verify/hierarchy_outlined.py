@@ -11,7 +11,7 @@ def verify(program: ir.Program) -> list[Diagnostic]:
     """Return the remaining Hierarchy scopes."""
     return remaining_scopes(
         program,
-        (ir.HierarchyScopeStmt,),
+        {ir.HierarchyScopeStmt: "Hierarchy ScopeStmt should have been outlined from Opaque function"},
         lambda function: function.func_type is ir.FunctionType.Opaque,
         "HierarchyOutlined",
     )

@@ -14,13 +14,14 @@ def verify(program: ir.Program) -> list[Diagnostic]:
     """Return the dispatches that carry dependencies as an attribute."""
     found: list[Diagnostic] = []
     for function in program.functions_.values():
+        where = f"in function '{function.name}'"
         for call in dispatches_of(function):
             if _KEY not in call.attrs_:
                 continue
             if isinstance(call, ir.Submit):
-                message = f"Submit of '{call.op.name}' has attribute '{_KEY}'; its deps are a field"
+                message = f"Submit of '{call.op.name}' {where} has attribute '{_KEY}'; its deps are a field"
                 found.append(error(_RULE, 1, message, call.span))
             else:
-                message = f"Call to '{call.op.name}' has attribute '{_KEY}'; use pl.submit(..., deps=[...])"
+                message = f"Call to '{call.op.name}' {where} has attribute '{_KEY}'; use pl.submit with deps"
                 found.append(error(_RULE, 0, message, call.span))
     return found

@@ -17,7 +17,7 @@ def verify(program: ir.Program) -> list[Diagnostic]:
             stmt, is_inside = pending.pop()
             if isinstance(stmt, ir.InCoreScopeStmt):
                 if is_inside:
-                    message = f"InCore scope nested inside an InCore scope in function '{function.name}'"
+                    message = f"Nested InCore scope in function '{function.name}'"
                     found.append(error("NoNestedInCore", NESTED_IN_CORE, message, stmt.span))
                 is_inside = True
             pending += [(each, is_inside) for each in reversed(substatements(stmt))]

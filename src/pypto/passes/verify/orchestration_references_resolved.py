@@ -13,11 +13,11 @@ def verify(program: ir.Program) -> list[Diagnostic]:
         error(
             "OrchestrationReferencesResolved",
             0,
-            f"Orchestration function '{name}' calls '{call.op.name}', which is not in the program",
+            f"Orchestration function '{name}' calls undefined function '{call.op.name}'",
             call.span,
         )
         for name, function in program.functions_.items()
         if function.func_type is ir.FunctionType.Orchestration
         for call in dispatches_of(function)
-        if call.op.name not in program.functions_
+        if isinstance(call, ir.Call) and call.op.name not in program.functions_
     ]

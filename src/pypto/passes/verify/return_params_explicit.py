@@ -39,13 +39,13 @@ def _function(function: ir.Function, program: ProgramStorage) -> Iterator[Diagno
     storage = program.of(function)
     positions = {param: index for index, param in enumerate(function.params_)}
     for stmt in returns:
-        for value in stmt.value_:
+        for position, value in enumerate(stmt.value_):
             if not isinstance(value, ir.Var) or value in positions:
                 continue
             root = storage.only_root(value) if isinstance(value.type, ir.TensorType) else None
             if root is not None and root in positions:
                 message = (
-                    f"Function '{function.name}' returns '{value.name_hint}', which is parameter "
-                    f"{positions[root]} '{root.name_hint}'; return the parameter itself"
+                    f"Function '{function.name}' return position {position}: '{value.name_hint}' is "
+                    f"parameter {positions[root]} '{root.name_hint}' and must reference the param directly"
                 )
                 yield error(_RULE, 0, message, stmt.span)

@@ -6,22 +6,34 @@ A compute operator left in an orchestration is only a warning: it will run on th
 from __future__ import annotations
 
 from pypto import ir
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Reduce
-from pypto.ir.op_registry import get_op_def
 from pypto.ir.walk import exprs_of, walk, walk_stmts
 from pypto.passes.diagnostics import Diagnostic, warning
 from pypto.passes.verify.scopes import remaining_scopes
 
 _RULE = "SplitIncoreOrch"
 _ORCHESTRATING = (ir.FunctionType.Orchestration, ir.FunctionType.Graph)
-_COMPUTES = (Elementwise, Reduce, Contraction, Cast)
+_MOVES_ONLY = frozenset(
+    f"tensor.{name}"
+    for name in (
+        "create",
+        "read",
+        "write",
+        "slice",
+        "assemble",
+        "dim",
+        "reshape",
+        "reinterpret_view",
+        "transpose",
+        "view",
+    )
+)
 
 
 def verify(program: ir.Program) -> list[Diagnostic]:
     """Return the InCore scopes outside kernels, and compute operators in orchestrations."""
     found = remaining_scopes(
         program,
-        (ir.InCoreScopeStmt,),
+        {ir.InCoreScopeStmt: "InCore ScopeStmt found in non-InCore function"},
         lambda function: not ir.is_incore_type(function.func_type),
         _RULE,
     )
@@ -36,7 +48,7 @@ def _compute_calls(function: ir.Function) -> list[Diagnostic]:
         warning(
             _RULE,
             0,
-            f"Compute operator '{node.op.name}' remains in {function.func_type.name} "
+            f"Compute tensor op '{node.op.name}' found in {function.func_type.name} "
             f"function '{function.name}'",
             node.span,
         )
@@ -48,11 +60,5 @@ def _compute_calls(function: ir.Function) -> list[Diagnostic]:
 
 
 def _is_tensor_compute(call: ir.Call) -> bool:
-    if isinstance(call.op, ir.GlobalVar):
-        return False
-    definition = get_op_def(call.op.name)
-    return (
-        definition is not None
-        and definition.category == "TensorOp"
-        and isinstance(definition.meaning, _COMPUTES)
-    )
+    name = call.op.name
+    return name.startswith("tensor.") and name not in _MOVES_ONLY and not isinstance(call.op, ir.GlobalVar)
