@@ -298,9 +298,7 @@ def argument_of_param(call: Call | Submit, callee: Function, index: int) -> Expr
 
 
 def explicit_returned_params(function: Function) -> ReturnedParams:
-    """Return the map of a function in explicit form: a result is a parameter only if the parameter is
-    returned.
-    """
+    """Return the map of a function in explicit form: only returned parameters count, nothing is traced."""
     positions = {param: index for index, param in enumerate(function.params_)}
     return tuple(
         positions.get(value) if isinstance(value, Var) else None for value in _returned_values(function.body)

@@ -71,9 +71,7 @@ def _is_plain_tensor(entry: ir.Type) -> bool:
 
 
 def _collect_extent_nodes(tensor: ir.Type, nodes: set[int]) -> str | None:
-    """Add the distinct nodes of all extents to `nodes`; return the class of one that matching does
-    not know.
-    """
+    """Add the distinct nodes of all extents to `nodes`; return a class that matching does not know."""
     pending = list(tensor._children())
     while pending and len(nodes) <= MAX_EXTENT_NODES:
         node = pending.pop()

@@ -85,8 +85,9 @@ class FunctionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceIndex:
-    """All references of a program: `sites` by the dispatched function, `peer_users` by the function
-    named as a peer.
+    """All references of a program.
+
+    `sites` are by the dispatched function, `peer_users` by the function that is named as a peer.
     """
 
     facts: Mapping[str, FunctionFacts]

@@ -57,8 +57,7 @@ def is_reference(value: object) -> bool:
 
 
 def compile_functions(name: str, parameters: str, functions: dict[type[Structure], list[str]]) -> CodeType:
-    """Compile a factory `name(parameters)` that returns a table from class to a function of one
-    argument, `n`.
+    """Compile a factory `name(parameters)` of a table from class to a function of one node, `n`.
 
     `functions` gives the body of each as lines. The parameters are free variables of all bodies: a caller
     runs the factory once per use, the text is compiled once per process.

@@ -34,9 +34,7 @@ class ProjectedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """`canonical` maps the name of an alias to the unit that stands for it; `kept` says why every
-    other unit stays.
-    """
+    """The decision: `canonical` maps an alias to the unit that stands for it, `kept` says why others stay."""
 
     canonical: Mapping[str, Unit]
     kept: Mapping[str, Kept]

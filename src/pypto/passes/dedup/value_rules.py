@@ -89,9 +89,7 @@ def _unknown_within(roots: object, checked: set[int]) -> str | None:
 
 
 def find_escaping_handle(function: ir.Function) -> str | None:
-    """Return a description of a prefetch handle that is not made and used up inside, None if there
-    is none.
-    """
+    """Return a description of a prefetch handle that is not made and used up inside, or None."""
     for what, declared in _declared_types(function):
         if _contains(declared, HANDLE_TYPES):
             return f"the type of {what} holds a prefetch handle"

@@ -9,7 +9,7 @@ dispatch in its place:
 - *find scopes*: `outliner` walks a function top-down and meets each scope of one kind. Whether a value of
   the scope is needed later is looked up in an index of the function that is built once (`later_uses`).
 - *compute captures*: what the scope reads from outside (`captures`), what leaves it (`outputs`), and how it
-  uses each captured tensor (`directions`). All three are read off the scope's body as it stands.
+  uses each captured tensor (`directions`): its `boundary`, read off the scope's body as it stands.
 - *build function*: captured variables become parameters, results are returned, and a result that is a
   parameter's storage is returned as the parameter itself (`callee`, with `pypto.ir.return_lineage`).
 - *replace scope*: a `Call`, or a `Submit` if the scope has a task id or needs one, and the unpacking of its

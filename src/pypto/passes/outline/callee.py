@@ -19,9 +19,9 @@ from pypto import ir
 from pypto.ir.return_lineage import BodyLineage, ReturnLineage
 from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import map_substatements
-from pypto.passes.outline.captures import Captures
+from pypto.passes.outline.boundary import Boundary
 from pypto.passes.outline.names import VariableNames
-from pypto.passes.outline.outputs import Outputs, stored_tensor
+from pypto.passes.outline.outputs import stored_tensor
 
 __all__ = ["Head", "build_function"]
 
@@ -39,25 +39,25 @@ class Head:
 
 def build_function(
     head: Head,
-    scope: ir.ScopeStmt,
     body: ir.Stmt,
-    captures: Captures,
-    directions: tuple[ir.ParamDirection, ...],
-    outputs: Outputs,
+    boundary: Boundary,
     variables: VariableNames,
     lineage: ReturnLineage,
+    span: ir.Span,
 ) -> ir.Function:
-    """Return the function of `scope`. All new nodes carry the span of the scope."""
-    span = scope.span
-    named = name_store_results(body, outputs.targets, variables)
-    renaming, params, results = _bind_boundary(captures, outputs, span)
+    """Return the function of a scope with this `body`. All new nodes carry `span`, that of the scope.
+
+    `variables` are the names known in the function, `lineage` knows the functions that may be looked into.
+    """
+    named = name_store_results(body, boundary.outputs.targets, variables)
+    renaming, params, results = _bind_boundary(boundary, span)
     closed = renaming.stmt(named)
     if results:
         returned = _returned_values(closed, params, results, lineage)
         closed = ir.flatten_stmts([closed, ir.ReturnStmt(returned, span)], span)
     return ir.Function(
         head.name,
-        list(zip(params, directions, strict=True)),
+        list(zip(params, boundary.directions, strict=True)),
         [result.type for result in results],
         closed,
         span,
@@ -69,16 +69,17 @@ def build_function(
 
 
 def _bind_boundary(
-    captures: Captures, outputs: Outputs, span: ir.Span
+    boundary: Boundary, span: ir.Span
 ) -> tuple[Substitution, tuple[ir.Var, ...], tuple[ir.Var, ...]]:
-    """Return the renaming of the body, the parameters, and the variables of the results (a parameter for a
-    target).
+    """Return the renaming of the body, the parameters, and the variables of the results.
 
-    Scalars come first, because the types of everything else may mention them.
+    The result of a store target is its parameter. Scalars come first: other types may mention them.
     """
     renaming = Substitution()
-    boundary = (*captures.vars, *outputs.regular)
-    for old in sorted(boundary, key=lambda var: not isinstance(var.type, ir.ScalarType)):
+    captures, outputs = boundary.captures, boundary.outputs
+    for old in sorted(
+        (*captures.vars, *outputs.regular), key=lambda var: not isinstance(var.type, ir.ScalarType)
+    ):
         renaming.set(old, ir.Var(old.name_hint, renaming.type(old.type), span))
     params = tuple(renaming.definition(var) for var in captures.vars)
     results = tuple(renaming.definition(var) for var in outputs.vars)

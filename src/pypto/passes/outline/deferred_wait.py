@@ -33,9 +33,7 @@ class _Effect:
 
 
 def check_deferred_waiter(scope: ir.ScopeStmt, *, nested: bool) -> bool:
-    """Return whether `scope` itself registers deferred waits; raise ValueError if it may not, or not like
-    this.
-    """
+    """Return whether `scope` itself registers deferred waits; raise ValueError if it may not."""
     if not _registers_directly(scope.body):
         return False
     if not isinstance(scope, ir.InCoreScopeStmt):

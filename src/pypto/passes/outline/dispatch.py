@@ -55,9 +55,7 @@ def build_dispatch(
 
 
 def task_id_of(scope: ir.ScopeStmt, variables: VariableNames) -> ir.Var | None:
-    """Return the variable for the task id: the scope's own, a new one if the scope needs a Submit, None
-    otherwise.
-    """
+    """Return the variable for the task id, a new one if the scope needs a Submit but names none."""
     own: ir.Var | None = scope.attrs_.get("task_id_var")
     if own is not None or not any(scope.attrs_.get(key) for key in _SUBMIT_ONLY):
         return own

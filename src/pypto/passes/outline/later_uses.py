@@ -44,9 +44,7 @@ class UseIndex:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The part of a function that runs after some point: number ranges, and values that must survive
-    anyway.
-    """
+    """What runs after some point of a function: number ranges, and values that must survive anyway."""
 
     index: UseIndex
     ranges: tuple[tuple[int, int], ...]

@@ -35,11 +35,10 @@ class LaunchSpec:
 def lift_launch_spec(
     scope: ir.ScopeStmt, function: ir.Function, args: Sequence[ir.Expr]
 ) -> tuple[ir.Function, LaunchSpec | None]:
-    """Return the function of `scope`, freed of any launch spec, and the spec for its dispatch with
-    arguments `args`.
+    """Return the function of `scope` without any launch spec, and the spec for its dispatch.
 
-    A spmd scope states its spec in the caller's terms; a cluster has that of the spmd inside it; other
-    scopes have none.
+    A spmd scope states its spec in the caller's terms. A cluster has that of the spmd inside it, which is
+    translated by way of the dispatch's arguments `args`. Other scopes have none.
     """
     if isinstance(scope, ir.SpmdScopeStmt):
         return function, LaunchSpec(scope.core_num, scope.sync_start)
@@ -50,8 +49,7 @@ def lift_launch_spec(
 
 
 def _unwrap_spmd(group: ir.Function) -> tuple[ir.Function, LaunchSpec | None]:
-    """Return the Group with its inner spmd scope replaced by that scope's body, and the launch spec of the
-    scope.
+    """Return the Group with its inner spmd scope replaced by that scope's body, and the scope's spec.
 
     The spec is in the Group's terms. A Group without spmd scope comes back as it is. Raises
     `ScopeUsageError` for a second spmd, and for one that carries what only a Submit can.
@@ -126,9 +124,7 @@ def effective_launch_spec(
 
 
 def is_launch_wrapper(function: ir.Function) -> bool:
-    """Whether dispatching `function` launches the kernels that its body calls, rather than itself as a
-    kernel.
-    """
+    """Whether a dispatch of `function` launches the kernels that its body calls, not itself."""
     if function.func_type is ir.FunctionType.Group:
         return function.attrs_.get(UNWRAPPED_MARKER) is True
     return function.func_type is ir.FunctionType.Spmd

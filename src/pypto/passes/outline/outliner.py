@@ -1,8 +1,9 @@
 """Outlining the scopes of one kind in one function.
 
-`outline_scopes` walks the function top-down. At each scope of the kind it runs the four steps of
-`_outline`; everything else stays, with the tensors into which scopes have stored renamed to their newest
-variable. Scopes inside a scope are outlined first, as scopes of the function that the outer one becomes.
+`outline_scopes` walks the function top-down. A scope of the kind goes through the steps of `_outline`: find
+its boundary, build its function, replace it. Everything else stays, with the tensors into which scopes have
+stored renamed to their newest variable. Scopes inside a scope are outlined first, as scopes of the function
+that the outer one becomes.
 """
 
 from __future__ import annotations
@@ -13,17 +14,14 @@ from dataclasses import dataclass, field
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.ir.return_lineage import ReturnLineage
-from pypto.ir.walk import walk_stmts
 from pypto.passes.leading_comments import with_comments_first
+from pypto.passes.outline.boundary import Boundary, find_boundary
 from pypto.passes.outline.callee import Head, build_function
-from pypto.passes.outline.captures import Captures, find_captures
 from pypto.passes.outline.deferred_wait import check_deferred_waiter
-from pypto.passes.outline.directions import find_directions
 from pypto.passes.outline.dispatch import DispatchPlan, build_dispatch
 from pypto.passes.outline.later_uses import Later, UseIndex, index_uses
 from pypto.passes.outline.launch_spec import lift_launch_spec
 from pypto.passes.outline.names import ScopeNames, VariableNames
-from pypto.passes.outline.outputs import Outputs, find_outputs, find_stores, stored_tensor
 from pypto.passes.outline.renames import Renames
 
 __all__ = ["OutlinedFunction", "ScopeRule", "outline_scopes"]
@@ -92,9 +90,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the walk is: the function, what runs after this point, and whether inside a scope of another
-    kind.
-    """
+    """Where the walk is: in which function, before what, and whether inside a scope of another kind."""
 
     frame: _Frame
     later: Later
@@ -146,9 +142,7 @@ class _Outliner:
         return ir.flatten_stmts(result, block.span)
 
     def _placeholders(self, stmts: tuple[ir.Stmt, ...]) -> set[int]:
-        """The ids of the statements that only stand in for the task id that a scope's dispatch
-        will define.
-        """
+        """The ids of statements that stand in for a task id until a scope's dispatch defines it."""
         task_ids = {
             stmt.attrs_["task_id_var"]
             for stmt in stmts
@@ -223,26 +217,38 @@ class _Outliner:
 
     def _outline(self, scope: ir.ScopeStmt, place: _Place) -> list[ir.Stmt]:
         """Turn `scope` into a function and return the statements that replace it."""
-        frame = place.frame
-        waits = check_deferred_waiter(scope, nested=place.nested)
-        name = self._name(scope, frame)
-        captures = find_captures(scope.body)
-        self._check_rebinding(scope, captures, name)
-        stores = find_stores(scope.body, captures) if self._rule.exports_store_targets else ()
-        outputs = find_outputs(scope.body, stores, place.later, nested=place.nested)
-        directions = find_directions(scope.body, captures, outputs.targets, self._callees)
+        name = self._name(scope, place.frame)
+        head = self._rule.head(scope, name, check_deferred_waiter(scope, nested=place.nested))
+        boundary = find_boundary(
+            scope,
+            name,
+            place.later,
+            self._callees,
+            exports_store_targets=self._rule.exports_store_targets,
+            nested=place.nested,
+        )
+        function = self._build(head, scope, boundary, place)
+        return self._replace(scope, function, boundary, place.frame)
 
-        variables = frame.variables.inside()
-        body = self._outline_inside(scope.body, _Frame(name, variables), outputs, place)
-        head = self._rule.head(scope, name, waits)
-        function = build_function(head, scope, body, captures, directions, outputs, variables, self._lineage)
-        args = tuple(frame.renames.expr(var) for var in captures.vars)
+    def _build(self, head: Head, scope: ir.ScopeStmt, boundary: Boundary, place: _Place) -> ir.Function:
+        """Build the function of `scope`; the scopes inside are outlined first, as scopes of that function."""
+        inner = _Frame(head.name, place.frame.variables.inside())
+        later = Later(self._index, (), frozenset(boundary.outputs.vars))
+        body = self.visit_block(scope.body, _Place(inner, later, place.nested))
+        self._names.leave(inner.names_given)
+        return build_function(head, body, boundary, inner.variables, self._lineage, scope.span)
+
+    def _replace(
+        self, scope: ir.ScopeStmt, function: ir.Function, boundary: Boundary, frame: _Frame
+    ) -> list[ir.Stmt]:
+        """Replace `scope` by a dispatch of `function`; stored tensors go by new names from here on."""
+        args = tuple(frame.renames.expr(var) for var in boundary.captures.vars)
         function, launch = lift_launch_spec(scope, function, args)
         self.outlined.append(function)
-
-        states = {var: _new_state(var, frame, scope.span) for var in outputs.targets}
-        plan = DispatchPlan(name, args, (*outputs.regular, *states.values()), launch)
-        replacement = build_dispatch(scope, plan, captures, frame.renames, frame.variables)
+        outputs = boundary.outputs
+        states = {target: _new_state(target, frame, scope.span) for target in outputs.targets}
+        plan = DispatchPlan(function.name, args, (*outputs.regular, *states.values()), launch)
+        replacement = build_dispatch(scope, plan, boundary.captures, frame.renames, frame.variables)
         for target, state in states.items():
             frame.renames.set(target, state)
         for alias, target in outputs.aliases.items():
@@ -255,27 +261,6 @@ class _Outliner:
         name = self._names.take(candidate, frame.function)
         frame.names_given.append(name)
         return name
-
-    def _outline_inside(self, body: ir.Stmt, frame: _Frame, outputs: Outputs, place: _Place) -> ir.Stmt:
-        """Outline the scopes inside a scope that is becoming the function of `frame`; its outputs must
-        survive.
-        """
-        later = Later(self._index, (), frozenset(outputs.vars))
-        visited = self.visit_block(body, _Place(frame, later, place.nested))
-        self._names.leave(frame.names_given)
-        return visited
-
-    def _check_rebinding(self, scope: ir.ScopeStmt, captures: Captures, name: str) -> None:
-        """A captured variable has one value throughout the scope; only a store may repeat its name."""
-        for stmt in walk_stmts(scope.body):
-            if not isinstance(stmt, ir.AssignStmt) or stmt.var not in captures:
-                continue
-            if not (self._rule.exports_store_targets and stored_tensor(stmt) is stmt.var):
-                raise internal_error(
-                    f"The scope '{name}' assigns '{stmt.var.name_hint}', which it also reads from "
-                    "outside. Outlining needs SSA form; run ConvertToSSA first",
-                    scope.span,
-                )
 
 
 def _new_state(target: ir.Var, frame: _Frame, span: ir.Span) -> ir.Var:

@@ -35,10 +35,10 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Results in order: `regular` values in definition order, then `targets`, the tensor first stored to
-    last.
+    """What leaves a scope, in the order of the function's results.
 
-    `aliases` maps the result of a store to the target whose new state it names.
+    `regular` are values in definition order; `targets` follow, the tensor first stored to last. `aliases`
+    maps the result of a store to the target whose new state it names.
     """
 
     regular: tuple[ir.Var, ...]

@@ -15,10 +15,9 @@ def outline_program(
     processed: Iterable[ir.FunctionType],
     outline: Callable[[ir.Function, set[str]], OutlinedFunction],
 ) -> ir.Program:
-    """Apply `outline` to each function of a processed type, in name order; it is given the names taken so
-    far.
+    """Apply `outline` to each function of a processed type, in name order.
 
-    Returns the same program if no function changed.
+    `outline` is given the names taken so far, and adds to them. Returns the same program if nothing changed.
     """
     types = frozenset(processed)
     reserved = set(program.functions_)
