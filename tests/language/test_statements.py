@@ -600,3 +600,33 @@ def test_assigning_a_carried_name_in_the_body_itself_makes_one_new_variable():
     first, second = stmts_of(loop.body)
     assert first.var is second.var
     assert first.value.args[0] is loop.iter_args[0]
+
+
+def test_a_yield_inside_an_expression_stands_for_its_value():
+    branch = statements(f"{X}, {S}", "if s > 1:\n    y = pl.exp(pl.yield_(x))\nreturn x")[0]
+    yielded, assigned = stmts_of(branch.then_body)
+    assert isinstance(yielded, ir.YieldStmt)
+    assert assigned.value.args[0] is yielded.value[0]
+    with pytest.raises(ParserSyntaxError, match="Multiple yields should use tuple unpacking"):
+        statements(X, "y = pl.exp(pl.yield_(x, x))\nreturn x")
+    with pytest.raises(ParserSyntaxError, match="takes no keyword arguments"):
+        statements(X, "y = pl.yield_(x, k=1)\nreturn x")
+
+
+def test_bare_yield_outside_carrying_loops_is_kept():
+    branch = statements(f"{X}, {S}", "if s > 1:\n    pl.yield_(x)\nreturn x")[0]
+    assert isinstance(branch.then_body, ir.YieldStmt)
+
+
+def test_annotated_tuple_yield_targets_of_nested_scopes():
+    body = """
+    if s > 1:
+        with pl.manual_scope():
+            a, b = pl.yield_(x, s)
+    else:
+        a, b = pl.yield_(pl.exp(x), s + 1)
+    return a, b
+    """
+    branch, returned = statements(f"{X}, {S}", body)
+    assert [v.name_hint for v in branch.return_vars] == ["a", "b"]
+    assert returned.value[1] is branch.return_vars[1]
