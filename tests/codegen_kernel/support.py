@@ -278,23 +278,24 @@ def compiler() -> list[str]:
     return shlex.split(os.environ.get("PYPTO_CXX", "")) or ["g++"]
 
 
-def compile_text(text: str, folder: Path) -> ctypes.CDLL:
+def compile_text(text: str, folder: Path, optimise: bool = True) -> ctypes.CDLL:
     """Compile C++ text into a library and load it."""
     source, output = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(text)
-    command = [*compiler(), *FLAGS, "-I", str(INCLUDE), str(source), "-o", str(output), "-lm"]
+    level = [] if optimise else ["-O1"]
+    command = [*compiler(), *FLAGS, *level, "-I", str(INCLUDE), str(source), "-o", str(output), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:8000]
     return ctypes.CDLL(str(output))
 
 
-def compile_kernels(kernels: Sequence[Kernel], folder: Path) -> ctypes.CDLL:
+def compile_kernels(kernels: Sequence[Kernel], folder: Path, optimise: bool = True) -> ctypes.CDLL:
     """All kernels in one library; the entry of each carries its name."""
     texts = []
     for kernel in kernels:
         text = kernel.generate().text
         texts.append(re.sub(r"\b(kernel_entry|kernel_workspace_bytes)\b", rf"\1_{kernel.name}", text))
-    return compile_text("\n".join(texts), folder)
+    return compile_text("\n".join(texts), folder, optimise)
 
 
 class Cases:

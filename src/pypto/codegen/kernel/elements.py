@@ -43,8 +43,8 @@ def _integer(name: str) -> Element:
     return Element(f"{name}_t", f"{name}_t", dtype.itemsize, dtype)
 
 
-def _float(stored: str, numpy: object) -> Element:
-    dtype = np.dtype(numpy)
+def _float(stored: str, numpy: type) -> Element:
+    dtype: np.dtype = np.dtype(numpy)
     return Element(stored, "float", dtype.itemsize, dtype)
 
 

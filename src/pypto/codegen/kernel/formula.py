@@ -90,6 +90,7 @@ class FormulaRenderer:
         return self.names[node.id]
 
     def _constant(self, node: ast.Constant) -> str:
+        assert isinstance(node.value, (int, float))
         if self.ctype == "float":
             return f"{float(node.value)!r}f"
         return f"{self.ctype}({node.value})"

@@ -70,8 +70,9 @@ def tile_layout(type: ir.TileType) -> TileLayout:
     return TileLayout(element_of(type.dtype), rows, cols, cols)
 
 
-def valid_extents(type: ir.TileType) -> tuple[ir.Expr, ...] | None:
+def valid_extents(type: ir.Type) -> tuple[ir.Expr, ...] | None:
     """The valid extents of a tile that is valid in part, None if it is valid in full."""
+    assert isinstance(type, ir.TileType)
     view = type.tile_view
     if view is None or not view.valid_shape_:
         return None

@@ -17,13 +17,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pypto import ir
+from pypto.codegen.kernel.aliases import TileNames, updated_argument
 from pypto.codegen.kernel.events import (
     Event,
     EventKind,
     Frame,
     Path,
-    common_prefix,
-    excludes,
     list_events,
     reach,
     trailing_yield,
@@ -33,7 +32,7 @@ from pypto.codegen.kernel.reads import read_expressions
 from pypto.codegen.kernel.views import ViewOf, view_of
 from pypto.ir.meaning import Cast, Elementwise, Move
 from pypto.ir.op_registry import OpDef, get_op_def
-from pypto.ir.walk import exprs_of, vars_in
+from pypto.ir.walk import vars_in
 
 ALIGNMENT = 64
 
@@ -114,7 +113,7 @@ class _Planner:
         self.values: dict[ir.Var, TileValue] = {}
         self.parts: dict[tuple[ir.Var, int], TileValue] = {}
         self.slots: list[Slot] = []
-        self.var_uses = _uses_of_vars(self.events)
+        self.names = TileNames(self.events)
         self.swaps: dict[int, Slot] = {}
 
     def plan(self) -> StoragePlan:
@@ -165,10 +164,11 @@ class _Planner:
                     self.values[carried] = self.values[result] = value
         elif event.kind is EventKind.IF_BEGIN:
             assert isinstance(stmt, ir.IfStmt)
-            middle = self.events[self.spans[id(stmt)].middle]
+            # The first branch assigns one result after the other where it yields: they live from there on.
+            yielding = replace(event, position=self.spans[id(stmt)].middle - 1)
             for result in stmt.return_vars_:
                 if isinstance(result.type, ir.TileType):
-                    value = self._fresh(result.type, middle)
+                    value = self._fresh(result.type, yielding)
                     value.slot.uses.append((self.spans[id(stmt)].end, event.path))
                     self.values[result] = value
 
@@ -208,7 +208,7 @@ class _Planner:
         if updated is not None:
             source = self._value_of(call.args_[updated])
             if source is not None:
-                if _keeps_old_value(definition) and self._is_used_later(call.args_[updated], event):
+                if self._needs_old_value(call, definition, updated, event):
                     return replace(self._fresh(call.type, event), copies=updated)
                 return source
         source = self._value_of(call.args_[0]) if call.args_ else None
@@ -217,6 +217,13 @@ class _Planner:
             if view is not None:
                 return _viewed(source, view)
         return self._fresh(call.type, event)
+
+    def _needs_old_value(self, call: ir.Call, definition: OpDef, updated: int, event: Event) -> bool:
+        """Whether an operator that updates an operand must do so in a copy."""
+        target = call.args_[updated]
+        if any(self.names.share(target, arg) for index, arg in enumerate(call.args_) if index != updated):
+            return True
+        return _keeps_old_value(definition) and self.names.is_read_after(target, event)
 
     def _value_of(self, expr: ir.Expr) -> TileValue | None:
         return self.values.get(expr) if isinstance(expr, ir.Var) else None
@@ -237,17 +244,6 @@ class _Planner:
             value = self.values.get(var)
             if value is not None:
                 value.slot.uses.append((event.position, event.path))
-
-    def _is_used_later(self, expr: ir.Expr, event: Event) -> bool:
-        """Whether this very variable is read after `event`, on a way that can be taken after it."""
-        assert isinstance(expr, ir.Var)
-        defined = self.values[expr].slot.home
-        inner = event.path[common_prefix(event.path, defined) :]
-        is_repeated = any(frame.is_loop for frame in inner) and not isinstance(expr, ir.IterArg)
-        return is_repeated or any(
-            position > event.position and not excludes(path, event.path)
-            for position, path in self.var_uses[expr]
-        )
 
     # ---- merging ------------------------------------------------------------------------------------------
 
@@ -307,6 +303,8 @@ class _Planner:
         value, initial = self.values.get(carried), self._value_of(carried.initValue)
         if value is None or initial is None or not _is_interchangeable(value, initial):
             return
+        if value.slot.parent is not None:  # taken by the carry of an outer loop, which may be read until here
+            return
         slot = initial.slot.root()
         if slot.last == event.position and slot.home == event.path:
             _join(slot, value.slot.root())
@@ -362,7 +360,7 @@ class _Planner:
         else_values = trailing_yield(stmt.else_body) if stmt.else_body is not None else ()
         for result, then_expr, else_expr in zip(stmt.return_vars_, then_values, else_values, strict=False):
             value, then, other = (self._value_of(expr) for expr in (result, then_expr, else_expr))
-            if value is None or then is None or other is None:
+            if value is None or then is None or other is None or value.slot.parent is not None:
                 continue
             if not (_is_interchangeable(value, then) and _is_interchangeable(value, other)):
                 continue
@@ -391,38 +389,6 @@ class _Planner:
             slot.first = span.begin
             self.slots.append(slot)
             self.swaps[id(loop)] = slot
-
-
-def _uses_of_vars(events: list[Event]) -> dict[ir.Var, list[tuple[int, Path]]]:
-    uses: dict[ir.Var, list[tuple[int, Path]]] = {}
-
-    def note(exprs: Iterable[ir.Expr], event: Event) -> None:
-        for expr in exprs:
-            for var in vars_in(expr):
-                uses.setdefault(var, []).append((event.position, event.path))
-
-    for event in events:
-        stmt = event.stmt
-        if event.kind is EventKind.STATEMENT:
-            for expr in exprs_of(stmt):
-                note(read_expressions(expr), event)
-        elif event.kind is EventKind.LOOP_BEGIN:
-            assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
-            note((carried.initValue for carried in stmt.iter_args_), event)
-    return uses
-
-
-#: moves that change their first argument in place
-_UPDATES = ("assemble", "write", "array_update")
-
-
-def updated_argument(definition: OpDef) -> int | None:
-    """The tile argument that an operator updates in place and returns."""
-    if definition.reuses is not None:
-        return definition.reuses
-    if isinstance(definition.meaning, Move) and definition.meaning.kind in _UPDATES:
-        return 0
-    return None
 
 
 def _keeps_old_value(definition: OpDef) -> bool:

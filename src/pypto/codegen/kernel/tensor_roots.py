@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pypto import ir
+from pypto.codegen.kernel.aliases import updated_argument
 from pypto.codegen.kernel.events import Event, EventKind, list_events, trailing_yield
-from pypto.codegen.kernel.storage import updated_argument
 from pypto.ir.op_registry import get_op_def
 
 #: types of values that live in one place, whatever they are called

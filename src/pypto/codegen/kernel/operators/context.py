@@ -104,7 +104,7 @@ class OpContext:
         """
         if self.result is None:
             return None
-        is_full = valid_extents(self.call.type) is None  # type: ignore[arg-type]
+        is_full = valid_extents(self.call.type) is None
         return self.emitter.declare_tile(self.result, None if is_full else valid)
 
     def declare_typed(self) -> str | None:

@@ -20,7 +20,7 @@ _NOTHING = frozenset({"in_order", "prefetch_make_context", "prefetch_async_prefe
 
 def emit_query(context: OpContext, meaning: Query) -> None:
     """`const int64_t i = kernel.block_idx();`"""
-    if meaning.kind in _NOTHING or (context.result is None and meaning.kind != "syncall"):
+    if meaning.kind in _NOTHING:
         return
     if meaning.kind == "dim":
         text = _dim(context)
@@ -28,7 +28,8 @@ def emit_query(context: OpContext, meaning: Query) -> None:
         text = _LAUNCH[meaning.kind]
     else:
         raise ValueError("it is not supported inside a kernel on the CPU")
-    context.emitter.define_scalar(context.result, text)
+    if context.result is not None:
+        context.emitter.define_scalar(context.result, text)
 
 
 def _dim(context: OpContext) -> str:
