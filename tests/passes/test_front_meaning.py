@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pypto import ir, passes
 from tests.passes.interpreter import OutOfSteps, run_function
-from tests.passes.random_programs import scalar_programs
+from tests.passes.random_scalar_programs import scalar_programs
 
 FRONT = (
     passes.unroll_loops,
