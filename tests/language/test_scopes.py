@@ -247,6 +247,19 @@ def test_explicit_carrier_is_kept_as_the_only_kernel_scope():
     assert isinstance(scope.body.body, ir.AssignStmt)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "with pl.spmd(4, deps=[t0, None]):\n    out = self.k(x, out)",
+        "for i in pl.spmd(4, deps=[t0]):\n    y = pl.exp(x)",
+    ],
+)
+def test_spmd_takes_dependencies_without_a_task_id_of_its_own(code: str):
+    scope, _ = calls(f"{code}\nreturn out", f"{XO}, {TASK}")
+    assert list(scope.attrs) == ["manual_dep_edges"]
+    assert [dep.name_hint for dep in scope.attrs["manual_dep_edges"]] == ["t0"]
+
+
 def test_spmd_task_capture():
     body = """
     with pl.spmd(4, deps=[t0], allow_early_resolve=True) as t9:
@@ -272,8 +285,6 @@ def test_spmd_task_capture():
         ("with pl.spmd(4, sync_start=1):\n    out = self.k(x, out)", "must be a boolean literal"),
         ("with pl.spmd(4, **x):\n    out = self.k(x, out)", r"does not accept \*\*kwargs"),
         ("with pl.spmd(4, k=1):\n    out = self.k(x, out)", "got unexpected keyword argument"),
-        ("with pl.spmd(4, deps=[]):\n    out = self.k(x, out)", "does not accept 'deps=' here"),
-        ("for i in pl.spmd(4, deps=[]):\n    y = x", "does not accept 'deps=' here"),
         ("for i in pl.spmd(4, chunk=2):\n    y = x", r"pl\.spmd\(\) loop form does not accept 'chunk='"),
         ("for i, (a,) in pl.spmd(4):\n    y = x", "must use a single loop variable"),
         (f"with pl.spmd(2, optimizations=[pl.split(pl.SplitMode.NONE)]):\n    with pl.at({CORE}):\n        y = x",
@@ -617,7 +628,7 @@ def test_values_of_a_captured_spmd_launch_are_produced_by_its_task():
     missing = good.replace("deps=[tf], ", "").replace(" as t9", "")
     with pytest.raises(ParserSyntaxError, match="is produced by the task bound to 'tf'") as caught:
         calls(missing, PRED)
-    assert "as tid" in caught.value.hint
+    assert "deps=[tf]" in caught.value.hint
 
 
 def test_deps_of_a_scope_may_be_gathered_from_an_array():

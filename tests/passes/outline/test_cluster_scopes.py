@@ -6,8 +6,7 @@ import pytest
 
 import pypto
 from pypto import ir, passes
-from pypto.ir.rewrite import definitions_of
-from pypto.ir.walk import map_substatements, vars_in, walk_stmts
+from pypto.ir.walk import vars_in, walk_stmts
 from pypto.passes.outline import effective_launch_spec, is_launch_wrapper
 from tests.passes.dsl import assert_round_trips, assert_same, function, program, run, statements
 
@@ -348,26 +347,12 @@ def test_submit_only_keywords_without_task_id_make_a_submit_with_a_new_one():
     assert [p.name_hint.partition("__")[0] for p in function(actual, "rows_spmd").params_] == ["x", "o"]
 
 
-def with_dependency(source: ir.Program, scope_name: str, task_id: str) -> ir.Program:
-    """`source` with the scope of this name depending on the task id of this name."""
-    main = function(source, "main")
-    tid = next(v for s in walk_stmts(main.body) for v in definitions_of(s) if v.name_hint.startswith(task_id))
-
-    def rewrite(stmt: ir.Stmt) -> ir.Stmt:
-        if isinstance(stmt, ir.SpmdScopeStmt) and stmt.name_hint == scope_name:
-            return stmt.replace(attrs={"manual_dep_edges": [tid]})
-        return map_substatements(stmt, rewrite)
-
-    others = [found for name, found in source.functions_.items() if name != "main"]
-    return ir.Program([main.replace(body=rewrite(main.body)), *others], source.name, source.span)
-
-
 @pytest.mark.parametrize(
     ("second", "name"),
     [
-        ('with pl.spmd(4, name_hint="second"):\n                p = self.kernel(o, p)', "second"),
+        ('with pl.spmd(4, deps=[t0], name_hint="second"):\n                p = self.kernel(o, p)', "second"),
         (
-            'for b in pl.spmd(4, name_hint="second"):\n                t = pl.load(o, [b], [1])\n'
+            'for b in pl.spmd(4, deps=[t0], name_hint="second"):\n                t = pl.load(o, [b], [1])\n'
             "                p = pl.store(t, [b], p)",
             "second_spmd",
         ),
@@ -388,7 +373,8 @@ def test_dependencies_without_task_id_make_a_submit(second: str, name: str):
         """
         ),
     )
-    actual = with_dependency(source, name, "t0")
+    assert_round_trips(source)
+    actual = source
     for step in (passes.outline_incore_scopes(), passes.outline_cluster_scopes()):
         actual = step(actual)
     assert_round_trips(actual)

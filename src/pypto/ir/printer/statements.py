@@ -316,21 +316,21 @@ def _comm_domain(state: State, scope: CommDomainScopeStmt, indent: str, targets:
 def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) -> None:
     stmts = body_list(scope.body)
     carrier = stmts[0] if len(stmts) == 1 and isinstance(stmts[0], InCoreScopeStmt) else None
+    deps = _var_lists(state, scope.attrs_, ("deps", "manual_dep_edges"))
     if "task_id_var" in scope.attrs_:
         flattened = carrier if carrier is not None and _is_recreated_carrier(carrier) else None
         optimizations = _optimizations(state, flattened) if flattened is not None else []
-        deps = _var_lists(state, scope.attrs_, ("deps", "manual_dep_edges"))
         _with(state, f"spmd({_spmd_arguments(state, scope, [*optimizations, *deps])})", scope, indent)
         print_body(state, flattened.body if flattened is not None else scope.body, indent + INDENT)
         return
     if carrier is not None:
         block, rest = _leading_binding(state, body_list(carrier.body), "tile.get_block_idx")
         if block is not None:
-            arguments = _spmd_arguments(state, scope, _optimizations(state, carrier))
+            arguments = _spmd_arguments(state, scope, [*_optimizations(state, carrier), *deps])
             state.lines.append(f"{indent}for {block} in {state.prefix}.spmd({arguments}):")
             print_statements(state, rest, indent + INDENT)
             return
-    _with(state, f"spmd({_spmd_arguments(state, scope, [])})", scope, indent)
+    _with(state, f"spmd({_spmd_arguments(state, scope, deps)})", scope, indent)
     print_body(state, scope.body, indent + INDENT)
 
 

@@ -70,7 +70,7 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
             "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: remove 'as'",
             span=p.span(call),
         )
-    launch = _launch(p, call, takes_deps=name is not None)
+    launch = _launch(p, call)
     carrier = _explicit_carrier(node.body)
     if carrier is not None:
         _reject_carrier_optimizations(p, call, launch, carrier)
@@ -100,7 +100,7 @@ def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
             raise ParserSyntaxError(
                 f"pl.spmd() loop form does not accept '{keyword.arg}='", span=p.span(keyword.value)
             )
-    launch = _launch(p, call, takes_deps=False)
+    launch = _launch(p, call)
     dumped = merged_dump_vars(p, [])
     split = launch.optimizations.split if launch.optimizations is not None else None
     frame = Frame("spmd", incore=True, written_split=split is not None)
@@ -112,7 +112,7 @@ def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
-def _launch(p: FunctionParser, call: ast.Call, *, takes_deps: bool) -> SpmdLaunch:
+def _launch(p: FunctionParser, call: ast.Call) -> SpmdLaunch:
     span = p.span(call)
     if len(call.args) > 1:
         raise ParserSyntaxError("pl.spmd() accepts at most one positional argument", span=span)
@@ -129,12 +129,6 @@ def _launch(p: FunctionParser, call: ast.Call, *, takes_deps: bool) -> SpmdLaunc
         given[keyword.arg] = keyword.value
     if "core_num" not in given:
         raise ParserSyntaxError("pl.spmd() requires core_num", span=span, hint="Write pl.spmd(8)")
-    if "deps" in given and not takes_deps:
-        raise ParserSyntaxError(
-            "pl.spmd() does not accept 'deps=' here",
-            span=p.span(given["deps"]),
-            hint="Dependencies need a task: with pl.spmd(n, deps=[...]) as tid:",
-        )
     core_num = parse_core_num(p, given["core_num"], "pl.spmd")
     early = "allow_early_resolve" in given and bool_literal(
         p, given["allow_early_resolve"], "allow_early_resolve"
@@ -144,12 +138,7 @@ def _launch(p: FunctionParser, call: ast.Call, *, takes_deps: bool) -> SpmdLaunc
     deps = parse_deps(p, given["deps"]) if "deps" in given else []
     predicate = None
     if "predicate" in given:
-        hint = (
-            None
-            if takes_deps
-            else "Name the task so that it can depend on the producer: with pl.spmd(...) as tid:"
-        )
-        predicate = parse_predicate(p, given["predicate"], deps, hint=hint)
+        predicate = parse_predicate(p, given["predicate"], deps)
     return SpmdLaunch(
         core_num,
         "sync_start" in given and bool_literal(p, given["sync_start"], "sync_start"),
@@ -162,11 +151,13 @@ def _launch(p: FunctionParser, call: ast.Call, *, takes_deps: bool) -> SpmdLaunc
 
 
 def _reject_in_cluster(p: FunctionParser, given: dict[str, ast.expr], early: bool) -> None:
-    refused = [("allow_early_resolve", early), ("predicate", "predicate" in given)]
+    refused = [("deps", "deps" in given), ("allow_early_resolve", early), ("predicate", "predicate" in given)]
     for name, present in refused:
         if present:
             raise ParserSyntaxError(
-                f"pl.spmd(..., {name}=...) cannot be nested inside `pl.cluster()`", span=p.span(given[name])
+                f"pl.spmd(..., {name}=...) cannot be nested inside `pl.cluster()`",
+                span=p.span(given[name]),
+                hint=f"The cluster is launched as one task; {name}= would be lost",
             )
 
 
