@@ -21,7 +21,7 @@ from typing import Any
 from pypto import ir
 from pypto.language.parser.closure import BUG_CLASSES
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError
-from pypto.language.parser.garbage import paused_gc
+from pypto.core.garbage import paused_gc
 from pypto.language.parser.slots import last_name
 from pypto.language.parser.source import SourceMap, SourceText, forget_source, load_source, remember_source
 from pypto.language.typing import DynVar

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from pypto import ir
 from pypto.core.errors import internal_error
+from pypto.core.garbage import paused_gc
 from pypto.passes.context import PassContext
 from pypto.passes.properties import IRProperty, IRPropertySet, property_set
 
@@ -70,7 +71,8 @@ class Pass:
         instruments = context.get_instruments() if context is not None else []
         for instrument in instruments:
             instrument.run_before_pass(self, program)
-        result = self._transform(program)
+        with paused_gc():
+            result = self._transform(program)
         if result is None:
             raise internal_error(f"Pass '{self._name}' returned a null program")
         for instrument in instruments:

@@ -15,7 +15,7 @@ from pypto.language.parser import calls, control_flow, expressions, scopes, stat
 from pypto.language.parser.closure import Closure
 from pypto.language.parser.diagnostics import ParserError
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
-from pypto.language.parser.garbage import paused_gc
+from pypto.core.garbage import paused_gc
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.program_definitions import define_program, remember_externals
 from pypto.language.parser.source import find_class, find_function, load_source

@@ -1,5 +1,8 @@
-"""Parsing allocates long-lived trees quickly; collecting garbage meanwhile costs as much as the parsing
-itself."""
+"""Pausing the cyclic garbage collector.
+
+Parsers and passes allocate long-lived trees without cycles, quickly. Collecting meanwhile finds nothing and
+costs as much as the work itself, more so the larger the program.
+"""
 
 from __future__ import annotations
 
