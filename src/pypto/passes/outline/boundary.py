@@ -6,7 +6,7 @@ read off it as it stands, before scopes inside it are outlined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -43,16 +43,19 @@ def find_boundary(
     `later` is what runs after the scope. Raises InternalError if the body is not in SSA form.
     """
     captures = find_captures(scope.body)
-    _check_rebinding(scope, name, captures, stores_may_rebind=exports_store_targets)
-    stores = find_stores(scope.body, captures) if exports_store_targets else ()
-    outputs = find_outputs(scope.body, stores, later, nested=nested)
-    directions = find_directions(scope.body, captures, outputs.targets, callees)
+    stmts = tuple(walk_stmts(scope.body))
+    _check_rebinding(scope, name, stmts, captures, stores_may_rebind=exports_store_targets)
+    stores = find_stores(stmts, captures) if exports_store_targets else ()
+    outputs = find_outputs(scope.body, stmts, stores, later, nested=nested)
+    directions = find_directions(stmts, captures, outputs.targets, callees)
     return Boundary(captures, directions, outputs)
 
 
-def _check_rebinding(scope: ir.ScopeStmt, name: str, captures: Captures, *, stores_may_rebind: bool) -> None:
+def _check_rebinding(
+    scope: ir.ScopeStmt, name: str, stmts: Sequence[ir.Stmt], captures: Captures, *, stores_may_rebind: bool
+) -> None:
     """A captured variable has one value throughout the scope; only a store may repeat its name."""
-    for stmt in walk_stmts(scope.body):
+    for stmt in stmts:
         if not isinstance(stmt, ir.AssignStmt) or stmt.var not in captures:
             continue
         if not (stores_may_rebind and stored_tensor(stmt) is stmt.var):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pypto import ir
 from pypto.ir.node import attr_references
-from pypto.ir.walk import exprs_of, walk_stmts
+from pypto.ir.walk import exprs_of
 from pypto.passes.outline.captures import Captures
 
 __all__ = ["find_directions"]
@@ -26,15 +26,19 @@ _NAMING_ATTRS = frozenset(
 
 
 def find_directions(
-    body: ir.Stmt, captures: Captures, store_targets: Iterable[ir.Var], callees: Mapping[str, ir.Function]
+    stmts: Iterable[ir.Stmt],
+    captures: Captures,
+    store_targets: Iterable[ir.Var],
+    callees: Mapping[str, ir.Function],
 ) -> tuple[ir.ParamDirection, ...]:
-    """Return one direction per captured variable, read off the scope body before nested scopes are outlined.
+    """Return one direction per captured variable.
 
-    `store_targets` are the captured tensors that leave as store targets. `callees` are the functions whose
-    declared directions count; a call to another function says nothing.
+    `stmts` are all statements of the scope in program order, nested scopes not outlined yet.
+    `store_targets` are the captured tensors that leave as store targets. `callees` are the functions
+    whose declared directions count; a call to another function says nothing.
     """
     usage = _Usage(captures)
-    for stmt in walk_stmts(body):
+    for stmt in stmts:
         usage.note(stmt)
     written = {*store_targets, *usage.assembled}
     directions = {var: _InOut if var in usage.read else _Out for var in written}

@@ -10,7 +10,7 @@ an *alias*.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -50,13 +50,13 @@ class Outputs:
         return (*self.regular, *self.targets)
 
 
-def find_stores(body: ir.Stmt, captures: Captures) -> tuple[Store, ...]:
-    """Return the stores into captured tensors, in program order and at any depth.
+def find_stores(stmts: Sequence[ir.Stmt], captures: Captures) -> tuple[Store, ...]:
+    """Return the stores into captured tensors among `stmts`, all statements of a scope in program order.
 
     A carried value of an enclosing loop is no store target: its new state leaves as the result of the store.
     """
     found = []
-    for stmt in walk_stmts(body):
+    for stmt in stmts:
         target = stored_tensor(stmt)
         if target is not None and target in captures:
             found.append(Store(stmt, target, stmt.var if isinstance(stmt, ir.AssignStmt) else None))
@@ -77,8 +77,12 @@ def stored_tensor(stmt: ir.Stmt) -> ir.Var | None:
     return target if type(target) is ir.Var else None
 
 
-def find_outputs(body: ir.Stmt, stores: tuple[Store, ...], later: Later, *, nested: bool) -> Outputs:
-    """Decide what leaves the scope `body`, given its `stores` (none where store targets do not leave).
+def find_outputs(
+    body: ir.Stmt, stmts: Sequence[ir.Stmt], stores: Sequence[Store], later: Later, *, nested: bool
+) -> Outputs:
+    """Decide what leaves the scope `body`, whose statements in program order are `stmts`.
+
+    `stores` are those into captured tensors, none where store targets do not leave.
 
     Where nothing is known to be needed later (the scope is last in a function that returns nothing), the
     tensors bound at the top level of the body leave, unless the scope is `nested` in a scope of another kind.
@@ -87,7 +91,7 @@ def find_outputs(body: ir.Stmt, stores: tuple[Store, ...], later: Later, *, nest
     if later.is_empty():
         candidates = () if nested or registers_waits(body) else tuple(_top_level_tensors(body))
     else:
-        candidates = tuple(var for stmt in walk_stmts(body) for var in _definitions(stmt) if later.needs(var))
+        candidates = tuple(var for stmt in stmts for var in _definitions(stmt) if later.needs(var))
     regular = tuple(dict.fromkeys(var for var in candidates if var not in aliases))
     targets = tuple(reversed(dict.fromkeys(store.target for store in stores)))
     return Outputs(regular, targets, aliases)
