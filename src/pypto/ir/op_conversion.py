@@ -84,6 +84,11 @@ def op_conversion(from_op: str) -> Callable[[ContextConversion], ContextConversi
     return decorate
 
 
+def registered_conversions() -> tuple[str, ...]:
+    """The operators for which a rule was registered, beside the built-in ones."""
+    return tuple(_CONVERSIONS)
+
+
 def has_op_conversion(name: str) -> bool:
     """Whether kernels are lowered without this operator: it is converted, by a registered rule or a
     built-in one."""
