@@ -24,8 +24,9 @@ from pypto.passes.context import (
     get_default_verification_level,
 )
 from pypto.passes.instruments import PassInstrument, ReportInstrument, make_roundtrip_instrument
-from pypto.passes.manager import OptimizationStrategy, PassManager
-from pypto.runtime import metadata
+from pypto.passes.manager import OptimizationStrategy, PassDumpLevel, PassManager, coerce_dump_level
+from pypto.passes.pipeline import PassPipeline
+from pypto.runtime import artifact_cache, metadata
 from pypto.runtime._binary_cache import binary_context_lock
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
 from pypto.runtime.kernel_config import FILE_NAME
@@ -86,16 +87,31 @@ def compile(
     _refuse_conflict(given)
     root = _make_output_dir(program.name, output_dir)
     chosen = platform or simulator_of(backend)
+    context = _pass_context(root, given)
+    watched = profiling or coerce_dump_level(dump_passes) is not PassDumpLevel.NONE
+    steering = (strategy, backend, analyze_auto_scopes_for_deps)
+    key = None if watched else artifact_cache.key_of(program, context, steering)
+    known = artifact_cache.find(key) if key is not None else None
     with _profile(root, profiling) as stage:
-        with stage("passes"), _pass_context(root, given):
-            manager = PassManager.get_strategy(
-                strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
-            )
-            lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
+        with stage("passes"), context:
+            if known is not None:
+                PassPipeline().run(program)  # what is checked of every input, and its warnings
+            else:
+                manager = PassManager.get_strategy(
+                    strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
+                )
+                lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
         with stage("codegen"), binary_context_lock(root):
             _clear_for_build(root)
-            write_artifact(lowered, root)
-            signatures = _write_sidecars(program, lowered, root, chosen, backend)
+            if known is not None:
+                known.write(root)
+                functions = [program.functions_[name] for name in known.orchestrations]
+            else:
+                files = write_artifact(lowered, root)
+                functions = _orchestrations(lowered)
+                if key is not None:
+                    artifact_cache.keep(key, program, root, files, [f.name for f in functions])
+            signatures = _write_sidecars(program, functions, root, chosen, backend)
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
@@ -178,18 +194,18 @@ def _clear_for_build(root: Path) -> None:
             (folder / marker).unlink(missing_ok=True)
 
 
+def _orchestrations(lowered: ir.Program) -> list[ir.Function]:
+    return [f for f in lowered.functions_.values() if f.func_type is ir.FunctionType.Orchestration]
+
+
 def _write_sidecars(
-    program: ir.Program, lowered: ir.Program, root: Path, platform: str, backend: BackendType
+    program: ir.Program, functions: list[ir.Function], root: Path, platform: str, backend: BackendType
 ) -> dict[str, metadata.CallSignature]:
     """Signatures by orchestration name, with the parameter names and directions that the user wrote."""
-    names = [f.name for f in lowered.functions_.values() if f.func_type is ir.FunctionType.Orchestration]
     signatures = {}
-    for name in names:
-        func = program.get_function(name) or lowered.functions_[name]
-        signatures[name] = metadata.signature_of(func)
-        folder = root if len(names) == 1 else root / NEXT_LEVELS / name
-        folder.mkdir(parents=True, exist_ok=True)
-        metadata.write_sidecar(folder, signatures[name], platform, backend)
-    if not names:
-        raise ValueError(f"program '{program.name}' has no Orchestration function, nothing can be called")
+    for function in functions:
+        written = program.get_function(function.name) or function
+        signatures[function.name] = metadata.signature_of(written)
+        folder = root if len(functions) == 1 else root / NEXT_LEVELS / function.name
+        metadata.write_sidecar(folder, signatures[function.name], platform, backend)
     return signatures

@@ -1,10 +1,10 @@
 """The store of compiled binaries on disk: what has been compiled once on this machine is not compiled again.
 
-An entry is a file `objects/<kk>/<key>.so` with a record `<key>.json` that states its size and digest; the
-record is written last, so an entry without a valid record does not exist. Everything is written to this
-process's folder under `tmp/`, flushed, and renamed into place; a folder whose process is gone is removed by
-the next process that opens the store. One process makes an entry at a time (a lock file per key). What is
-read is verified against the record and made again when it does not match.
+An entry is a file `objects/<kk>/<key>.so` (or with another suffix) with a record `<key>.json` that states its
+size and digest; the record is written last, so an entry without a valid record does not exist. Everything is
+written to this process's folder under `tmp/`, flushed, and renamed into place; a folder whose process is gone
+is removed by the next process that opens the store. One process makes an entry at a time (a lock file per
+key). What is read is verified against the record and made again when it does not match.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StoreError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One binary in the store."""
+    """One file in the store."""
 
     key: str
     path: Path
@@ -59,15 +59,16 @@ class Store:
             self._objects.mkdir(parents=True, exist_ok=True)
             self._remove_abandoned()
 
-    def get(self, key: str, label: str, build: Callable[[Path], None]) -> Path:
-        """The binary of `key`; when the store has none, `build(path)` makes it and it is kept.
+    def get(self, key: str, label: str, build: Callable[[Path], None], suffix: str = ".so") -> Path:
+        """The file of `key`; when the store has none, `build(path)` makes it and it is kept.
 
-        `label` says what it is, for people. Raises what `build` raises, and `StoreError`.
+        `label` says what it is, for people; `suffix` is that of the file, the same at every call with this
+        key. Raises what `build` raises, and `StoreError`.
         """
         known = self._verified.get(key)
         if known is not None and known.exists():
             return known
-        path, record = self._paths(key)
+        path, record = self._paths(key, suffix)
         if not _is_valid(path, record):
             with self._disk_errors():
                 path.parent.mkdir(exist_ok=True)
@@ -77,9 +78,9 @@ class Store:
         self._verified[key] = path
         return path
 
-    def contains(self, key: str) -> bool:
-        """Whether the store holds a sound binary of `key`."""
-        path, record = self._paths(key)
+    def contains(self, key: str, suffix: str = ".so") -> bool:
+        """Whether the store holds a sound file of `key`."""
+        path, record = self._paths(key, suffix)
         if not _is_valid(path, record):
             return False
         self._verified[key] = path
@@ -116,16 +117,18 @@ class Store:
         for record in self._objects.glob("*/*.json"):
             content = _read_record(record)
             if content is not None:
-                path = record.with_suffix(".so")
+                path = record.with_name(content["file"])
                 found.append(Entry(record.stem, path, content["size"], content["label"], content["created"]))
         return sorted(found, key=lambda entry: entry.created)
 
     def remove(self, key: str) -> None:
-        """Forget one binary. Programs that have loaded it keep it."""
-        path, record = self._paths(key)
+        """Forget one entry. Programs that have loaded it keep it."""
         self._verified.pop(key, None)
+        _, record = self._paths(key, "")
+        content = _read_record(record)
         record.unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+        if content is not None:
+            record.with_name(content["file"]).unlink(missing_ok=True)
 
     def read_note(self, name: str) -> Any:
         """The JSON value kept under `name`, or None. For facts that are costly to find."""
@@ -140,9 +143,9 @@ class Store:
             temporary.write_text(json.dumps(value, indent=1, sort_keys=True))
             os.replace(temporary, self.root / f"{name}.json")
 
-    def _paths(self, key: str) -> tuple[Path, Path]:
+    def _paths(self, key: str, suffix: str) -> tuple[Path, Path]:
         folder = self._objects / key[:2]
-        return folder / f"{key}.so", folder / f"{key}.json"
+        return folder / f"{key}{suffix}", folder / f"{key}.json"
 
     def _make(self, path: Path, record: Path, label: str, build: Callable[[Path], None]) -> None:
         record.unlink(missing_ok=True)
@@ -151,6 +154,7 @@ class Store:
             _flush(binary)
             content = {
                 "schema": _SCHEMA,
+                "file": path.name,
                 "size": binary.stat().st_size,
                 "sha256": _digest(binary),
                 "label": label,
@@ -203,10 +207,11 @@ def _read_record(record: Path) -> dict[str, Any] | None:
         content = json.loads(record.read_text())
     except (OSError, ValueError):
         return None
-    expected = {"schema": int, "size": int, "sha256": str, "label": str, "created": float}
+    expected = {"schema": int, "file": str, "size": int, "sha256": str, "label": str, "created": float}
     if not isinstance(content, dict) or any(type(content.get(k)) is not t for k, t in expected.items()):
         return None
-    return content if content["schema"] == _SCHEMA else None
+    sound = content["schema"] == _SCHEMA and Path(content["file"]).name == content["file"]
+    return content if sound else None
 
 
 def _digest(path: Path) -> str:
