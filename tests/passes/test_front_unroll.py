@@ -6,13 +6,19 @@ import pytest
 
 from pypto import ir, passes
 from pypto.passes.verify.unroll_resolved import verify
-from tests.passes.dsl import function, program, statements
+from tests.passes.dsl import assert_round_trips, function, program, statements
 from tests.passes.interpreter import run_function
 
 S = ir.Span.unknown()
 INDEX = ir.DataType.INDEX
 SCALAR = ir.ScalarType(INDEX)
-i, a, n = (ir.Var(name, SCALAR, S) for name in ("i", "a", "n"))
+
+
+def var(name: str) -> ir.Var:
+    return ir.Var(name, SCALAR, S)
+
+
+i, a, n = var("i"), var("a"), var("n")
 
 
 def c(value: int) -> ir.ConstInt:
@@ -147,3 +153,71 @@ def test_an_unrolled_loop_inside_another_loop_is_expanded() -> None:
     )
     result = unrolled(source)
     assert run_function(result, "main", (1,)) == run_function(source, "main", (1,))
+
+
+BODIES = {
+    "loop": """
+        for i in pl.range(4):
+            t = pl.add(x, x)
+            x = pl.mul(t, t)
+""",
+    "loop with carried values": """
+        for i, (a,) in pl.range(4, init_values=(x,)):
+            b = pl.add(a, a)
+            r = pl.yield_(b)
+        x = pl.mul(r, r)
+""",
+    "branch": """
+        if n > 3:
+            t = pl.add(x, x)
+            x = pl.mul(t, t)
+""",
+    "block index": """
+        for i in pl.spmd(4):
+            t = pl.load(x, [i * 16, 0], [16, 64])
+            x = pl.store(t, [i * 16, 0], x)
+""",
+    "task id": """
+        with pl.at(level=pl.Level.CORE_GROUP) as tid:
+            x = pl.add(x, x)
+        with pl.at(level=pl.Level.CORE_GROUP, deps=[tid]):
+            x = pl.mul(x, x)
+""",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_the_text_of_an_unrolled_program_reads_back_as_the_same_program(body: str) -> None:
+    """Each copy binds its own loop variables, results, block indices and task ids, as written loops do."""
+    result = unrolled(
+        program(
+            f"""
+@opaque
+def main(self, x: T(64, 64), n: I) -> T(64, 64):
+    for l in pl.unroll(3):
+{body}
+    return x
+"""
+        )
+    )
+    assert_round_trips(result)
+    assert_round_trips(passes.convert_to_ssa()(result))
+
+
+def test_a_result_used_after_the_loop_is_that_of_the_last_copy() -> None:
+    acc, r, k = ir.IterArg("acc", SCALAR, i, S), var("r"), var("k")
+    inner = ir.ForStmt(k, c(0), c(2), c(1), [acc], ir.YieldStmt([ir.add(acc, c(1))], S), [r], S)
+    source = main(loop(c(0), c(3), c(1), inner), ir.AssignStmt(a, r, S))
+    result = unrolled(source)
+    assert run_function(result, "main", (0,)) == [4]
+    loops = [s for s in statements(function(result, "main")) if isinstance(s, ir.ForStmt)]
+    assert len({s.return_vars[0] for s in loops}) == 3 and loops[-1].return_vars[0] is r
+
+
+def test_a_result_read_before_its_definition_is_shared_by_all_copies() -> None:
+    acc, r, k = ir.IterArg("acc", SCALAR, c(1), S), var("r"), var("k")
+    use = ir.AssignStmt(a, ir.add(a, r), S)
+    inner = ir.ForStmt(k, c(0), c(2), c(1), [acc], ir.YieldStmt([ir.add(acc, i)], S), [r], S)
+    body = ir.SeqStmts([use, inner], S)
+    source = main(ir.AssignStmt(r, c(0), S), loop(c(1), c(4), c(1), body))
+    assert run_function(unrolled(source), "main", (0,)) == [0 + 3 + 5]

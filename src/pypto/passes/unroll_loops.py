@@ -2,20 +2,26 @@
 
 1. Bounds and step must be integer constants (or the negation of one); nothing is folded first.
 2. In copy number k the loop variable is the constant of that trip, in expressions, types and attributes.
-3. Definitions are not renamed: the same variables are assigned again in every copy. ConvertToSSA versions
-   them later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
-4. The copies take the loop's place in the enclosing sequence.
+3. Assigned variables are not renamed: every copy assigns the same ones, and ConvertToSSA versions them
+   later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
+4. Variables that a construct binds (loop variables, results, block indices, task ids) are fresh in every copy
+   but the last, because each written loop or scope has its own. So printed text reads back the same.
+5. The copies take the loop's place in the enclosing sequence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.ir.rewrite import Substitution
+from pypto.ir.walk import exprs_of, substatements, vars_in, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
 from pypto.passes.leading_comments import with_comments_first
 
 MAX_TRIP_COUNT = 1024
+_BLOCK_INDEX = "tile.get_block_idx"
 
 
 def unroll_loops() -> Pass:
@@ -61,16 +67,89 @@ def _copies(loop: ir.ForStmt) -> list[ir.Stmt]:
     trips = _trips(loop)
     if not trips:
         return []
-    if _body_for(loop, trips[0]) is loop.body:
+    bound = bound_variables(loop.body)
+    if not bound and _copy(loop, trips[0], ()) is loop.body:
         bodies = [_unroll(loop.body)] * len(trips)
     else:
-        bodies = [_unroll(_body_for(loop, value)) for value in trips]
+        bodies = [_unroll(_copy(loop, value, bound)) for value in trips[:-1]]
+        bodies.append(_unroll(_copy(loop, trips[-1], ())))
     return with_comments_first(bodies, loop.leading_comments)
 
 
-def _body_for(loop: ir.ForStmt, value: int) -> ir.Stmt:
+def _copy(loop: ir.ForStmt, value: int, fresh: Sequence[ir.Var]) -> ir.Stmt:
+    """Return the body with the loop variable replaced by its value and new variables for `fresh`."""
     constant = ir.ConstInt(value, ir.DataType.INDEX, loop.loop_var.span)
-    return Substitution({loop.loop_var: constant}).stmt(loop.body)
+    substitution = Substitution({loop.loop_var: constant})
+    for var in fresh:
+        renewed = var._map_children(substitution.expr, substitution.type)
+        if isinstance(var, ir.IterArg):
+            renewed = renewed.replace(initValue=substitution.expr(var.initValue))
+        substitution.set(var, type(var).make(*renewed._values()) if renewed is var else renewed)
+    return substitution.stmt(loop.body)
+
+
+def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
+    """Return what the loops, branches and scopes of a body bind, in order of definition.
+
+    To these belong the variables that only bodies with carried values assign: such a body is closed. A
+    variable that is read before its definition is left out: it hands a value from one copy to the next.
+    """
+    bound: dict[ir.Var, None] = {}
+    assigned_outside: set[ir.Var] = set()
+    defined: set[ir.Var] = set()
+    early: set[ir.Var] = set()
+    pending = [(body, False)]
+    while pending:
+        stmt, is_closed = pending.pop()
+        own = _bound_by(stmt)
+        if isinstance(stmt, ir.AssignStmt):
+            early.update(var for var in vars_in(stmt.value) if var not in defined)
+            if is_closed:
+                own = (stmt.var,)
+            else:
+                assigned_outside.add(stmt.var)
+            defined.add(stmt.var)
+        bound.update(dict.fromkeys(own))
+        defined.update(own)
+        if not isinstance(stmt, ir.AssignStmt):
+            early.update(var for expr in exprs_of(stmt) for var in vars_in(expr) if var not in defined)
+        closes = isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.IfStmt) and bool(stmt.return_vars_)
+        pending += [(inner, is_closed or closes) for inner in reversed(substatements(stmt))]
+    bound_elsewhere = assigned_outside.difference(_named_by_scopes(body))
+    return tuple(var for var in bound if var not in early and var not in bound_elsewhere)
+
+
+def _named_by_scopes(body: ir.Stmt) -> set[ir.Var]:
+    """Return the task ids and block indices, which a statement assigns although a scope binds them."""
+    return {var for stmt in walk_stmts(body) if isinstance(stmt, ir.ScopeStmt) for var in _bound_by(stmt)}
+
+
+def _bound_by(stmt: ir.Stmt) -> tuple[ir.Var, ...]:
+    if isinstance(stmt, ir.ForStmt):
+        return (stmt.loop_var, *stmt.iter_args_, *stmt.return_vars_)
+    if isinstance(stmt, ir.WhileStmt):
+        return (*stmt.iter_args_, *stmt.return_vars_)
+    if isinstance(stmt, ir.IfStmt):
+        return stmt.return_vars_
+    if isinstance(stmt, ir.SpmdScopeStmt):
+        return (*_task_id(stmt), *_block_index(stmt))
+    return _task_id(stmt) if isinstance(stmt, ir.ScopeStmt) else ()
+
+
+def _task_id(scope: ir.ScopeStmt) -> tuple[ir.Var, ...]:
+    var = scope.attrs_.get("task_id_var")
+    return (var,) if isinstance(var, ir.Var) else ()
+
+
+def _block_index(scope: ir.SpmdScopeStmt) -> tuple[ir.Var, ...]:
+    """Return the loop variable of `for i in pl.spmd(n)`: the first assignment of the kernel inside."""
+    kernel = scope.body
+    if not isinstance(kernel, ir.InCoreScopeStmt):
+        return ()
+    first = next(iter(ir.flatten_to_stmts(kernel.body)), None)
+    if isinstance(first, ir.AssignStmt) and isinstance(first.value, ir.Call):
+        return (first.var,) if first.value.op.name == _BLOCK_INDEX else ()
+    return ()
 
 
 def _trips(loop: ir.ForStmt) -> range:
