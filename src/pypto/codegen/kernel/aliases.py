@@ -31,10 +31,19 @@ def updated_argument(definition: OpDef) -> int | None:
 
 @dataclass(slots=True, eq=False)
 class Names:
-    """The variables that may name one tile, made in `home`; where any of them is read."""
+    """The variables that may name one tile, made in `home`, and where any of them is read."""
 
     home: Path
-    reads: list[tuple[int, Path]] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read at `position` inside `path`, through a name that was given at `named`."""
+
+    position: int
+    path: Path
+    named: int
 
 
 class TileNames:
@@ -42,6 +51,7 @@ class TileNames:
 
     def __init__(self, events: list[Event]) -> None:
         self._names: dict[ir.Var, Names] = {}
+        self._named: dict[ir.Var, int] = {}
         for event in events:
             self._define(event)
 
@@ -51,13 +61,17 @@ class TileNames:
         return names is not None and names is self._of(right)
 
     def is_read_after(self, expr: ir.Expr, event: Event) -> bool:
-        """Whether what a tile holds at `event` is read on a way that can be taken after it."""
+        """Whether what a tile holds before `event` is read on a way that can be taken after it.
+
+        Names that are given at `event` or later stand for what the tile holds from then on.
+        """
         names = self._of(expr)
         if names is None:
             return True
         around = event.path[common_prefix(event.path, names.home) :]
         return any(frame.is_loop for frame in around) or any(
-            position > event.position and not excludes(path, event.path) for position, path in names.reads
+            read.position > event.position > read.named and not excludes(read.path, event.path)
+            for read in names.reads
         )
 
     def _of(self, expr: ir.Expr) -> Names | None:
@@ -69,27 +83,31 @@ class TileNames:
             for expr in exprs_of(stmt):
                 self._read(read_expressions(expr), event)
             if isinstance(stmt, ir.AssignStmt):
-                self._names[stmt.var] = self._of(_source(stmt.value)) or Names(event.path)
+                self._bind(stmt.var, self._of(_source(stmt.value)) or Names(event.path), event)
         elif event.kind is EventKind.LOOP_BEGIN:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             self._read((carried.initValue for carried in stmt.iter_args_), event)
             for carried, result in zip(stmt.iter_args_, stmt.return_vars_, strict=False):
-                self._names[carried] = Names((*event.path, Frame(id(stmt))))
-                self._names[result] = Names(event.path)
+                self._bind(carried, Names((*event.path, Frame(id(stmt)))), event)
+                self._bind(result, Names(event.path), event)
         elif event.kind is EventKind.IF_END:
             assert isinstance(stmt, ir.IfStmt)
             others = trailing_yield(stmt.else_body) if stmt.else_body is not None else ()
             values = zip(stmt.return_vars_, trailing_yield(stmt.then_body), others, strict=False)
             for result, one, other in values:
                 same = self._of(one) if self.share(one, other) else None
-                self._names[result] = same or Names(event.path)
+                self._bind(result, same or Names(event.path), event)
+
+    def _bind(self, var: ir.Var, names: Names, event: Event) -> None:
+        self._names[var] = names
+        self._named[var] = event.position
 
     def _read(self, exprs: Iterable[ir.Expr], event: Event) -> None:
         for expr in exprs:
             for var in vars_in(expr):
                 names = self._names.get(var)
                 if names is not None:
-                    names.reads.append((event.position, event.path))
+                    names.reads.append(Read(event.position, event.path, self._named[var]))
 
 
 def _source(value: ir.Expr) -> ir.Expr:

@@ -12,6 +12,7 @@ from pypto.codegen.kernel.errors import KernelError
 from pypto.codegen.kernel.events import trailing_yield
 from pypto.codegen.kernel.layout import valid_extents
 from pypto.codegen.kernel.operators import emit_operator
+from pypto.codegen.kernel.storage import TileValue
 from pypto.ir.walk import vars_in
 
 
@@ -166,46 +167,69 @@ def _assign_variables(emitter: Emitter, pairs: list[tuple[Carry, ir.Expr]]) -> N
         emitter.line(f"{name} = {text};")
 
 
+@dataclass(slots=True, eq=False)
+class TileMove:
+    """A carried tile and what it becomes: `text`, in the buffer of `source` (None: in one of its own)."""
+
+    carry: Carry
+    target: TileValue
+    source: TileValue | None
+    text: str
+    is_full: bool
+
+
 def _assign_tiles(emitter: Emitter, owner: ir.Stmt, pairs: list[tuple[Carry, ir.Expr]]) -> None:
-    """Tiles: copies in an order in which none destroys what another still reads, then what is in place
-    already.
-    """
-    plan = emitter.plan
-    copies = [pair for pair in pairs if not plan.shares(plan.values[pair[0].var], emitter.tile(pair[1]))]
-    in_place = [pair for pair in pairs if pair not in copies]
-    texts = {id(value): emitter.name(value) for _, value in pairs}
+    """Tiles: copies in an order in which none destroys what another still reads; then what is in place."""
+    moves = [_tile_move(emitter, owner, carry, value) for carry, value in pairs]
+    copies = [move for move in moves if not _lies_in(emitter, move, move)]
+    in_place = [move for move in moves if _lies_in(emitter, move, move)]
     while copies:
-        ready = next((pair for pair in copies if not _is_read(emitter, pair, copies)), None)
+        ready = next((move for move in copies if not _destroys(emitter, move, copies)), None)
         if ready is None:
             ready = copies[0]
-            _save(emitter, owner, ready[0], copies, texts)
-        emitter.line(f"pypto::assign({ready[0].name}, {texts[id(ready[1])]});")
+            _keep_aside(emitter, owner, ready, copies)
+        emitter.line(f"pypto::assign({ready.carry.name}, {ready.text});")
         copies.remove(ready)
-    for carry, value in in_place:
-        text = texts[id(value)]
-        is_full = valid_extents(carry.var.type) is None and valid_extents(value.type) is None
-        if text != carry.name and not is_full:
-            emitter.line(f"pypto::assign({carry.name}, {text});")
+    for move in in_place:
+        if move.text != move.carry.name and not move.is_full:
+            emitter.line(f"pypto::assign({move.carry.name}, {move.text});")
 
 
-def _is_read(emitter: Emitter, pair: tuple[Carry, ir.Expr], copies: list[tuple[Carry, ir.Expr]]) -> bool:
-    target = emitter.plan.values[pair[0].var]
-    return any(other is not pair and emitter.plan.shares(target, emitter.tile(other[1])) for other in copies)
+def _tile_move(emitter: Emitter, owner: ir.Stmt, carry: Carry, value: ir.Expr) -> TileMove:
+    target, source = emitter.plan.values[carry.var], emitter.tile(value)
+    text = emitter.name(value)
+    is_full = valid_extents(carry.var.type) is None and valid_extents(value.type) is None
+    buffer = emitter.plan.views.get((id(owner), carry.var))
+    if buffer is None:
+        return TileMove(carry, target, source, text, is_full)
+    saved = _declare_buffer(emitter, f"{carry.name}_next", target, buffer)
+    emitter.line(f"pypto::assign({saved}, {text});")
+    return TileMove(carry, target, None, saved, is_full)
 
 
-def _save(
-    emitter: Emitter, owner: ir.Stmt, carry: Carry, copies: list[tuple[Carry, ir.Expr]], texts: dict[int, str]
-) -> None:
-    """Break a cycle: keep the contents of `carry` aside for those who still read them."""
-    value = emitter.plan.values[carry.var]
-    layout = value.layout
-    saved = emitter.new_name(f"{carry.name}_before")
-    tile = f"kernel.tile<{layout.element.stored}, {layout.rows}, {layout.cols}>"
-    emitter.line(f"auto {saved} = {tile}({emitter.plan.swaps[id(owner)]});")
-    emitter.line(f"pypto::assign({saved}, {carry.name});")
-    for other, source in list(copies):
-        if other is not carry and emitter.plan.shares(value, emitter.tile(source)):
-            texts[id(source)] = saved
+def _lies_in(emitter: Emitter, move: TileMove, other: TileMove) -> bool:
+    """Whether what `move` reads lies in the buffer that `other` assigns."""
+    return move.source is not None and emitter.plan.shares(move.source, other.target)
+
+
+def _destroys(emitter: Emitter, move: TileMove, copies: list[TileMove]) -> bool:
+    return any(other is not move and _lies_in(emitter, other, move) for other in copies)
+
+
+def _keep_aside(emitter: Emitter, owner: ir.Stmt, move: TileMove, copies: list[TileMove]) -> None:
+    """Break a cycle: keep the contents of a carry for those who still read them."""
+    saved = _declare_buffer(emitter, f"{move.carry.name}_before", move.target, emitter.plan.swaps[id(owner)])
+    emitter.line(f"pypto::assign({saved}, {move.carry.name});")
+    for other in copies:
+        if other is not move and _lies_in(emitter, other, move):
+            other.text, other.source = saved, None
+
+
+def _declare_buffer(emitter: Emitter, name: str, like: TileValue, offset: int) -> str:
+    name, layout = emitter.new_name(name), like.layout
+    extents = f"{layout.element.stored}, {layout.rows}, {layout.cols}"
+    emitter.line(f"auto {name} = kernel.tile<{extents}>({offset});")
+    return name
 
 
 # ---- control flow ----------------------------------------------------------------------------------------

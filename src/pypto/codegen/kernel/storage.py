@@ -23,6 +23,7 @@ from pypto.codegen.kernel.events import (
     EventKind,
     Frame,
     Path,
+    Span,
     list_events,
     reach,
     trailing_yield,
@@ -81,6 +82,7 @@ class StoragePlan:
         offsets: byte offset of each slot, by its identity.
         size: bytes of workspace that the tiles need.
         swaps: offset of the buffer that each loop which permutes its carries needs, by the loop's identity.
+        views: offset of the buffer for a carry that becomes a view of a carry, by loop and carry.
     """
 
     values: dict[ir.Var, TileValue]
@@ -88,6 +90,7 @@ class StoragePlan:
     offsets: dict[int, int]
     size: int
     swaps: dict[int, int]
+    views: dict[tuple[int, ir.Var], int]
 
     def offset(self, slot: Slot) -> int:
         """Byte offset of a slot in the workspace."""
@@ -115,6 +118,7 @@ class _Planner:
         self.slots: list[Slot] = []
         self.names = TileNames(self.events)
         self.swaps: dict[int, Slot] = {}
+        self.views: dict[tuple[int, ir.Var], Slot] = {}
 
     def plan(self) -> StoragePlan:
         for event in self.events:
@@ -129,7 +133,8 @@ class _Planner:
             self._merge(event)
         offsets, size = _assign_offsets(self._roots())
         swaps = {key: offsets[id(slot.root())] for key, slot in self.swaps.items()}
-        return StoragePlan(self.values, self.parts, offsets, size, swaps)
+        views = {key: offsets[id(slot.root())] for key, slot in self.views.items()}
+        return StoragePlan(self.values, self.parts, offsets, size, swaps, views)
 
     def _drop_unread(self) -> None:
         """Created tiles that nobody reads get no place: they are scratch that the CPU does not need."""
@@ -266,7 +271,7 @@ class _Planner:
         elif event.kind is EventKind.LOOP_END:
             assert isinstance(stmt, (ir.ForStmt, ir.WhileStmt))
             self._merge_all_yielded(stmt)
-            self._reserve_swap(stmt, trailing_yield(stmt.body))
+            self._reserve_buffers(stmt)
         elif event.kind is EventKind.IF_END:
             assert isinstance(stmt, ir.IfStmt)
             self._merge_branches(stmt)
@@ -372,23 +377,35 @@ class _Planner:
                 if begin < slot.first and slot.last < end and slot is not value.slot.root():
                     _join(value.slot.root(), slot)
 
-    def _reserve_swap(self, loop: ir.ForStmt | ir.WhileStmt, yielded: Iterable[ir.Expr]) -> None:
-        """A buffer for one carried value where carries are permuted, so that no order of copies is right."""
-        pairs = [
-            (target.slot.root(), source.slot.root(), target.layout.size)
-            for carried, expr in zip(loop.iter_args_, yielded, strict=False)
-            if (target := self.values.get(carried)) is not None
-            and (source := self._value_of(expr)) is not None
-        ]
-        moves = {id(target): id(source) for target, source, _ in pairs if target is not source}
-        if _has_cycle(moves):
-            span = self.spans[id(loop)]
-            slot = Slot(
-                max(size for _, _, size in pairs), span.end, self.events[span.end].path, last=span.end
-            )
-            slot.first = span.begin
-            self.slots.append(slot)
-            self.swaps[id(loop)] = slot
+    def _reserve_buffers(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
+        """Buffers that assigning the carries needs.
+
+        What is yielded as a view of a carry is copied aside first; where carries are permuted, so that no order
+        of copies is right, one is kept aside.
+        """
+        span = self.spans[id(loop)]
+        moves: list[tuple[TileValue, TileValue]] = []
+        carries = {
+            id(value.slot.root())
+            for carried in loop.iter_args_
+            if (value := self.values.get(carried)) is not None
+        }
+        for carried, expr in zip(loop.iter_args_, trailing_yield(loop.body), strict=False):
+            target, source = self.values.get(carried), self._value_of(expr)
+            if target is None or source is None:
+                continue
+            if not source.is_whole and id(source.slot.root()) in carries:
+                self.views[(id(loop), carried)] = self._reserve(target.layout.size, span)
+            else:
+                moves.append((target, source))
+        if _has_cycle({id(target.slot.root()): id(source.slot.root()) for target, source in moves}):
+            self.swaps[id(loop)] = self._reserve(max(target.layout.size for target, _ in moves), span)
+
+    def _reserve(self, size: int, span: Span) -> Slot:
+        """A buffer for the whole of a loop."""
+        slot = Slot(size, span.begin, self.events[span.begin].path, last=span.end)
+        self.slots.append(slot)
+        return slot
 
 
 def _keeps_old_value(definition: OpDef) -> bool:
@@ -434,14 +451,12 @@ def _join(kept: Slot, merged: Slot) -> None:
 
 
 def _has_cycle(moves: dict[int, int]) -> bool:
-    """Whether following target -> source comes back to where it began."""
+    """Whether following target -> source leads from a target over others back to itself."""
     for start in moves:
-        node = start
-        for _ in moves:
-            node = moves.get(node, -1)
-            if node in (start, -1):
-                break
-        if node == start:
+        node, steps = moves[start], 1
+        while node != start and node in moves and steps <= len(moves):
+            node, steps = moves[node], steps + 1
+        if node == start and steps > 1:
             return True
     return False
 
