@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,3 +29,15 @@ def runner(session_store: Path) -> Runner:
     kernels = [NativeKernel(0, "vector_test", False, kernel), NativeKernel(1, "cube_test", True, kernel)]
     names = ("aicpu_orchestration_entry", "aicpu_orchestration_config")
     return Runner(NativeProgram(orchestration, *names, kernels))
+
+
+@pytest.fixture
+def warm_store(session_store: Path, tmp_path: Path) -> Path:
+    """A store that holds the task runtime only."""
+    runtime = build.runtime_library()
+    store = tmp_path / "store"
+    folder = store / "objects" / runtime.parent.name
+    folder.mkdir(parents=True)
+    for suffix in (".so", ".json"):
+        shutil.copy(runtime.with_suffix(suffix), folder)
+    return store

@@ -16,9 +16,9 @@ from tests.runtime.programs import AddScaled, TwoEntries
 
 
 @pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_store(warm_store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     backend.reset_for_testing()
-    monkeypatch.setenv("PYPTO_CACHE_DIR", str(tmp_path / "store"))
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(warm_store))
     yield
     backend.reset_for_testing()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,12 +22,11 @@ extern "C" __attribute__((visibility("default"))) void kernel_entry(int64_t* arg
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    unique = uuid.uuid4().int >> 70  # no other test has compiled this
     (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "part.h").write_text(f"#define PART {os.getpid()}{id(tmp_path)}LL\n")
+    (tmp_path / "include" / "part.h").write_text(f"#define PART {unique}LL\n")
     (tmp_path / "a.cpp").write_text(KERNEL)
-    (tmp_path / "b.cpp").write_text(
-        KERNEL.replace('#include "part.h"\n', "").replace("PART", f"{id(tmp_path)}LL")
-    )
+    (tmp_path / "b.cpp").write_text(KERNEL.replace('#include "part.h"\n', "").replace("PART", f"{unique}LL"))
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_binary_depends_on_content_only(folder: Path, tmp_path_factory: pytest.T
     elsewhere = tmp_path_factory.mktemp("moved") / "copy"
     shutil.copytree(folder, elsewhere)
     assert starts_of(lambda: compile_jobs([job(elsewhere, "a.cpp")])) == 0, "neither does moving"
-    (folder / "include" / "part.h").write_text(f"#define PART {id(folder)}8LL\n")
+    (folder / "include" / "part.h").write_text(f"#define PART {uuid.uuid4().int >> 70}LL\n")
     assert starts_of(lambda: compile_jobs(jobs)) == 1, "a header reaches the code that includes it"
     (folder / "b.cpp").write_text((folder / "b.cpp").read_text() + "// moved from demo.py:12\n")
     assert starts_of(lambda: compile_jobs(jobs)) == 0, "a source place in a comment is no content"

@@ -322,18 +322,6 @@ def start(folder: Path, store: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.fixture
-def warm_store(session_store: Path, tmp_path: Path) -> Path:
-    """A store that holds the task runtime only."""
-    runtime = build.runtime_library()
-    store = tmp_path / "store"
-    folder = store / "objects" / runtime.parent.name
-    folder.mkdir(parents=True)
-    for suffix in (".so", ".json"):
-        shutil.copy(runtime.with_suffix(suffix), folder)
-    return store
-
-
 def test_processes_that_compile_one_program_share_the_work(warm_store: Path, tmp_path: Path) -> None:
     count = int(os.environ.get("PYPTO_CONCURRENT_PROCESSES", "4"))
     processes = [start(tmp_path / str(i), warm_store) for i in range(count)]
