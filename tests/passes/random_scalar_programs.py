@@ -19,9 +19,10 @@ def const(value: int) -> ir.ConstInt:
 class _Builder:
     """Draws a function. Every variable is set at the start, so that each read has a value."""
 
-    def __init__(self, draw: st.DrawFn, kernel: bool) -> None:
+    def __init__(self, draw: st.DrawFn, kernel: bool, scopes: bool) -> None:
         self.draw = draw
         self.kernel = kernel
+        self.scopes = ["scope"] if scopes else []
         self.vars = [ir.Var(name, ir.ScalarType(INDEX), S) for name in NAMES]
         self.params = [ir.Var(name, ir.ScalarType(INDEX), S) for name in ("p", "q")]
         self.loop_vars: list[ir.Var] = []
@@ -57,7 +58,7 @@ class _Builder:
     def stmt(self, depth: int, in_loop: bool) -> ir.Stmt:
         kinds = ["assign", "assign"]
         if depth > 0:
-            kinds += ["if", "if", "for", "while", "scope"]
+            kinds += ["if", "if", "for", "while", *self.scopes]
         if in_loop and self.kernel:
             kinds += ["break", "continue"]
         kind = self.draw(st.sampled_from(kinds))
@@ -106,6 +107,6 @@ class _Builder:
 
 
 @st.composite
-def scalar_programs(draw: st.DrawFn, *, kernel: bool = True) -> ir.Program:
+def scalar_programs(draw: st.DrawFn, *, kernel: bool = True, scopes: bool = True) -> ir.Program:
     """A program of one function `main(p, q)`; a kernel may hold break and continue."""
-    return ir.Program([_Builder(draw, kernel).function()], "P", S)
+    return ir.Program([_Builder(draw, kernel, scopes).function()], "P", S)

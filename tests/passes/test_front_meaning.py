@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import pypto.language as pl
 from pypto import ir, passes
+from tests.passes.dsl import assert_round_trips
 from tests.passes.interpreter import OutOfSteps, run_function
 from tests.passes.random_scalar_programs import scalar_programs
 
@@ -59,6 +61,15 @@ def test_control_flow_lowering_leaves_no_escape(program: ir.Program) -> None:
     )
     assert found == []
     assert passes.ctrl_flow_transform()(lowered) is lowered
+
+
+@slow
+@given(scalar_programs(scopes=False))
+def test_the_text_after_each_front_pass_reads_back_as_the_same_program(program: ir.Program) -> None:
+    program = pl.parse_program(passes.normalize_stmt_structure()(program).as_python(format=False))
+    for factory in FRONT:
+        program = factory()(program)
+        assert_round_trips(program)
 
 
 @slow

@@ -290,6 +290,9 @@ class _Conversion:
             if else_body is None:
                 else_body = ir.SeqStmts([], stmt.span)
             else_body = _with_final_yield(else_body, else_values, stmt.span)
+        elif not return_vars:
+            then_body = _without_bare_yield(then_body)
+            else_body = None if else_body is None else _without_bare_yield(else_body)
         return stmt.replace(
             condition=condition, then_body=then_body, else_body=else_body, return_vars=return_vars
         )
@@ -309,6 +312,14 @@ def _is_known(type_: ir.Type) -> bool:
     if isinstance(type_, ir.TupleType):
         return all(_is_known(element) for element in type_.types_)
     return not isinstance(type_, ir.UnknownType)
+
+
+def _without_bare_yield(body: ir.Stmt) -> ir.Stmt:
+    """Drop a trailing yield of nothing: control-flow lowering leaves one where values might have merged."""
+    stmts = flat_stmts(body)
+    if not stmts or not isinstance(stmts[-1], ir.YieldStmt) or stmts[-1].value_:
+        return body
+    return ir.flatten_stmts(stmts[:-1], body.span)
 
 
 def _with_final_yield(body: ir.Stmt, values: Sequence[ir.Expr], span: ir.Span) -> ir.Stmt:

@@ -159,9 +159,9 @@ class EscapeLowering:
         done = [] if flag is not None else [assign_flag(taken, False, stmt.span)]
         nested, escaped = self._nested(stmt, defined, taken)
         done.append(nested)
-        if not rest and self._carried is None:
-            return done, normal
         rest_done, rest_values = self._lower(rest, normal, defined, flag)
+        if not rest_done and self._carried is None:
+            return done, normal
         phis = self._phis(escaped)
         condition = ir.Not(taken, _BOOL, stmt.span)
         guard = ir.IfStmt(
