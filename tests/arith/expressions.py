@@ -28,16 +28,24 @@ def _binary(cls: type[ir.BinaryExpr]):
     return lambda pair: cls(pair[0], pair[1], INT64, S)
 
 
+def _unary(cls: type[ir.UnaryExpr]):
+    return lambda operand: cls(operand, INT64, S)
+
+
 _leaves = st.one_of(st.sampled_from(VARIABLES), st.integers(-8, 8).map(c))
 
 
 def _extend(children: st.SearchStrategy[ir.Expr]) -> st.SearchStrategy[ir.Expr]:
     pairs = st.tuples(children, children)
     divided = st.tuples(children, st.sampled_from([-3, -1, 1, 2, 3, 4, 6, 8]).map(c))
+    small = st.tuples(children, st.integers(0, 3).map(c))
+    masked = st.tuples(children, st.sampled_from([0, 1, 3, 7, 12]).map(c))
     return st.one_of(
         *(pairs.map(_binary(cls)) for cls in (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max)),
         *(divided.map(_binary(cls)) for cls in (ir.FloorDiv, ir.FloorMod)),
-        children.map(lambda operand: ir.Neg(operand, INT64, S)),
+        *(small.map(_binary(cls)) for cls in (ir.Pow, ir.BitShiftLeft, ir.BitShiftRight)),
+        *(masked.map(_binary(cls)) for cls in (ir.BitAnd, ir.BitOr, ir.BitXor)),
+        *(children.map(_unary(cls)) for cls in (ir.Neg, ir.Abs, ir.BitNot, ir.Cast)),
     )
 
 
@@ -50,7 +58,7 @@ _compared = st.tuples(st.sampled_from([ir.Eq, ir.Ne, ir.Lt, ir.Le, ir.Gt, ir.Ge]
 bool_exprs = st.recursive(
     _compared,
     lambda children: st.one_of(
-        st.tuples(st.sampled_from([ir.And, ir.Or]), children, children).map(
+        st.tuples(st.sampled_from([ir.And, ir.Or, ir.Xor]), children, children).map(
             lambda parts: parts[0](parts[1], parts[2], BOOL, S)
         ),
         children.map(lambda operand: ir.Not(operand, BOOL, S)),

@@ -150,6 +150,42 @@ def test_a_folded_constant_takes_the_dtype_of_the_left_operand() -> None:
     assert isinstance(result, ir.ConstInt) and result.dtype == INT64
 
 
+@pytest.mark.parametrize(
+    ("cls", "left", "right", "expected"),
+    [
+        (ir.Add, 1.5, 2.0, 3.5),
+        (ir.Sub, 1.5, 2.0, -0.5),
+        (ir.Mul, 1.5, 2.0, 3.0),
+        (ir.Min, 1.5, 2.0, 1.5),
+        (ir.Pow, 2.0, 0.5, 2.0**0.5),
+        (ir.Lt, 1.5, 2.0, True),
+        (ir.Pow, -8.0, 0.5, None),
+        (ir.Pow, 0.0, -1.0, None),
+    ],
+)
+def test_two_float_constants_fold_where_the_result_is_a_float(
+    cls: type, left: float, right: float, expected: object
+) -> None:
+    assert fold(cls(fp(left), fp(right), FP32, S)) == expected
+
+
+def test_powers_with_a_neutral_side() -> None:
+    assert fold(ir.Pow(c(1), x, INT64, S)) == 1
+    assert fold(ir.Pow(x, c(0), INT64, S)) == 1
+    assert fold_const(ir.Pow(x, c(1), INT64, S)) is x
+    assert fold(ir.Pow(f, c(0), FP32, S)) == 1.0
+
+
+def test_unary_operations_fold() -> None:
+    assert fold(ir.Neg(c(3), INT64, S)) == -3 and fold(ir.Neg(fp(1.5), FP32, S)) == -1.5
+    assert fold(ir.Abs(c(-3), INT64, S)) == 3 and fold(ir.Abs(fp(-1.5), FP32, S)) == 1.5
+    assert fold(ir.BitNot(c(5), INT64, S)) == -6
+    assert fold(ir.Not(ir.ConstBool(True, S), BOOL, S)) is False
+    assert fold_const(ir.Not(x < y, BOOL, S)) is None
+    assert fold(ir.Xor(ir.ConstBool(True, S), ir.ConstBool(False, S), BOOL, S)) is True
+    assert fold_const(ir.BitShiftLeft(c(1), c(64), INT64, S)) is None
+
+
 # --- simplification ---
 
 
@@ -244,6 +280,24 @@ def test_bounds_follow_the_operators() -> None:
     assert bounds(analyzer, x < y) == (0, 1)
     assert bounds(analyzer, ir.Cast(x, ir.DataType.UINT8, S)) == (0, 255)
     assert analyzer(x // x).is_everything()
+
+
+def test_bounds_of_bits_powers_and_casts() -> None:
+    analyzer = ConstIntBoundAnalyzer()
+    analyzer.update(x, ConstIntBound(1, 6))
+    analyzer.update(y, ConstIntBound(2, 3))
+    assert bounds(analyzer, ir.BitAnd(x, y, INT64, S)) == (0, 3)
+    assert bounds(analyzer, ir.BitOr(x, y, INT64, S)) == (2, 9)
+    assert bounds(analyzer, ir.BitShiftLeft(x, y, INT64, S)) == (4, 48)
+    assert bounds(analyzer, ir.BitShiftRight(x, c(1), INT64, S)) == (0, 3)
+    assert bounds(analyzer, ir.Pow(x, c(2), INT64, S)) == (1, 36)
+    assert analyzer(ir.BitXor(x, y, INT64, S)).is_everything()
+    assert bounds(analyzer, ir.Cast(x, ir.DataType.INT8, S)) == (1, 6)
+    assert bounds(analyzer, ir.Cast(z, ir.DataType.INT8, S)) == (-128, 127)
+    assert analyzer(ir.Cast(z, ir.DataType.UINT64, S)).is_everything()
+    assert analyzer(ir.Cast(x, FP32, S)).is_everything()
+    assert bounds(analyzer, fp(1.5)) == (1, 2) and analyzer(fp(math.inf)).is_everything()
+    assert bounds(analyzer, ir.ConstBool(True, S)) == (1, 1)
 
 
 def test_bound_repr_and_empty_ranges() -> None:

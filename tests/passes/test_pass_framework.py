@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from pypto.passes import (
     VerificationLevel,
     VerificationMode,
 )
+from pypto.passes.diagnostics import emit_diagnostics
 from tests.passes.dsl import program
 
 S = ir.Span.unknown()
@@ -336,6 +338,29 @@ def test_a_diagnostic_instrument_replaces_the_channel(capfd: pytest.CaptureFixtu
         assert "UnusedVariableCheck" not in capfd.readouterr().err
         identity()(program(UNUSED))
         assert "(pipeline_input) Unused variable 'u'" in capfd.readouterr().err
+
+
+def test_performance_hints_go_to_the_log_or_to_the_report(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def hint(span: ir.Span) -> passes.Diagnostic:
+        return passes.Diagnostic(passes.DiagnosticSeverity.PerfHint, "Rows", 0, "short", span, "PH001")
+
+    hints = [hint(ir.Span("f.py", 3, 4)), hint(ir.Span("f.py", 3, 4)), hint(ir.Span.unknown())]
+    emit_diagnostics(hints[:1], "pipeline_output")
+    assert capfd.readouterr().err.endswith("I | [perf_hint PH001] Rows: short at f.py:3:4\n")
+    report = tmp_path / "report"
+    emit_diagnostics(hints, "pipeline_output", str(report))
+    emit_diagnostics(hints[2:], "pipeline_output", str(report))
+    written = (report / "perf_hints.log").read_text().splitlines()
+    assert (
+        written == ["[perf_hint PH001] Rows: short at f.py:3:4"] * 2 + ["[perf_hint PH001] Rows: short"] * 2
+    )
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].endswith(f"[perf_hint] 3 hints across 1 site; see {report / 'perf_hints.log'}")
+    assert lines[1].endswith(f"[perf_hint] 1 hint; see {report / 'perf_hints.log'}")
+    emit_diagnostics(hints[:1], "pipeline_output", str(report / "perf_hints.log"))
+    assert "cannot write performance hints" in capfd.readouterr().err
 
 
 def test_registered_checks() -> None:

@@ -259,6 +259,35 @@ def test_arrays_do_not_leave_their_function() -> None:
     ) == [0, 0]
 
 
+def test_views_pads_and_windows_of_carried_values_are_compared() -> None:
+    def mismatch(first: ir.Type, second: ir.Type) -> list[int]:
+        start, changed = var("s", first), var("z", second)
+        carried = ir.IterArg("a", first, start, S)
+        loop = for_(ir.YieldStmt([changed], S), carried=[carried], results=[var("r", second)])
+        return codes(P.TypeChecked, body(loop, params=[n, start, changed]))
+
+    def tile_type(**view: object) -> ir.Type:
+        return ir.TileType([16, 16], FP32, tile_view=ir.TileView(**view))
+
+    assert mismatch(tile_type(pad=ir.PadValue.zero), tile_type(pad=ir.PadValue.max)) == [111]
+    assert mismatch(tile_type(pad=ir.PadValue.zero), tile_type(pad=ir.PadValue.zero)) == []
+    assert mismatch(ir.TileType([16, 16], FP32), tile_type(pad=ir.PadValue.zero)) == []
+    windows = [ir.WindowBuffer(var("w", ir.PtrType()), c(64)) for _ in range(2)]
+    assert mismatch(*(ir.DistributedTensorType([4], FP32, w) for w in windows)) == [110]
+
+
+def test_branch_results_are_compared_with_both_yields() -> None:
+    other = var("z", ir.TensorType([4, 4], D.FP16))
+
+    def branch(then: ir.Expr, otherwise: ir.Expr) -> list[int]:
+        stmt = ir.IfStmt(
+            ir.gt(n, c(1)), ir.YieldStmt([then], S), ir.YieldStmt([otherwise], S), [var("r", TENSOR)], S
+        )
+        return codes(P.TypeChecked, body(stmt, params=[x, n, other]))
+
+    assert branch(x, x) == [] and branch(x, other) == [102] and branch(other, other) == [102]
+
+
 # --- statements and calls ---
 
 
@@ -544,6 +573,55 @@ def test_communication_contexts_are_looked_up_on_the_host() -> None:
     host = {"level": ir.Level.HOST, "role": ir.Role.Orchestrator}
     assert len(found(P.DistTensorCtxMaterialized, body(lookup))) == 1
     assert found(P.DistTensorCtxMaterialized, body(lookup, **host)) == []
+
+
+def test_an_accumulator_is_stored_to_elements_it_converts_to() -> None:
+    acc = placed_tile("t", ir.MemorySpace.Acc)
+
+    def store(dtype: ir.DataType) -> list[int]:
+        target = var("o", ir.TensorType([16, 16], dtype))
+        offsets = ir.MakeTuple([c(0), c(0)], S)
+        return codes(P.AccToGmStoreValid, body(ir.EvalStmt(op("tile.store", acc, offsets, target), S)))
+
+    assert store(D.FP16) == [] and store(D.INT8) == [1]
+
+
+# --- inline functions and unused results ---
+
+
+def test_what_is_left_of_inline_functions() -> None:
+    helper = function(ir.ReturnStmt([], S), name="h", type=F.Inline)
+    main = function(ir.EvalStmt(call("h", x), S), ir.EvalStmt(call("gone", x), S))
+    assert sorted(codes(P.InlineFunctionsEliminated, of(helper, main))) == [0, 1, 2]
+
+
+def test_unused_results_of_loops_and_branches_are_reported_when_asked_for() -> None:
+    carried, result = ir.IterArg("a", TENSOR, x, S), var("r", TENSOR)
+    loop = for_(ir.YieldStmt([x], S), carried=[carried], results=[result])
+    checks = passes.DiagnosticCheckSet()
+    checks.insert(passes.DiagnosticCheck.UnusedControlFlowResult)
+
+    def reported(*rest: ir.Stmt) -> list[int]:
+        run = passes.DiagnosticCheckRegistry.run_checks
+        found_ = run(checks, passes.DiagnosticPhase.PRE_PIPELINE, body(loop, *rest))
+        return [each.error_code for each in found_]
+
+    assert reported(NOP) == [1002] and reported(ir.ReturnStmt([result], S)) == []
+
+
+def test_a_memory_base_of_a_used_tile_is_used() -> None:
+    base = var("base", ir.PtrType())
+    tile_ = var("t", ir.TileType([16, 16], FP32, ir.MemRef(base, 0, 1024), memory_space=ir.MemorySpace.Vec))
+    stmts = (
+        assign(base, op("tile.alloc", type_=ir.PtrType())),
+        assign(tile_, op("tile.load", x, type_=tile_.type)),
+    )
+    checks = passes.DiagnosticCheckSet()
+    checks.insert(passes.DiagnosticCheck.UnusedVariable)
+    run = passes.DiagnosticCheckRegistry.run_checks
+    phase = passes.DiagnosticPhase.PRE_PIPELINE
+    assert run(checks, phase, body(*stmts, ir.ReturnStmt([tile_], S))) == []
+    assert len(run(checks, phase, body(*stmts))) == 2
 
 
 # --- split_aiv regions ---
