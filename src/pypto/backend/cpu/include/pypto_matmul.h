@@ -24,14 +24,17 @@ template <typename Acc>
 struct Micro {
     typedef Acc Vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
     static constexpr int LANES = VECTOR_BYTES / static_cast<int>(sizeof(Acc));
-    static constexpr int COLS = 2 * LANES;
 };
+
+// Vectors per row of a register block: few rows need wide panels to keep the arithmetic units busy and the accesses to
+// the right operand long.
+constexpr int vectors_for(int rows) { return rows == 1 ? 8 : (rows <= 3 ? 4 : 2); }
 
 constexpr int DEPTH_BLOCK = 256;
 constexpr int ROW_BLOCK = 64;
 
 // Bytes of scratch that a product needs: a packed panel of each operand and a block of partial results.
-constexpr int MAX_PANEL = 32;
+constexpr int MAX_PANEL = 8 * VECTOR_BYTES / 4;
 constexpr uint64_t MATMUL_SCRATCH = 4ull * (DEPTH_BLOCK * MAX_PANEL + ROW_BLOCK * DEPTH_BLOCK + ROW_BLOCK * MAX_PANEL);
 
 template <typename Acc>
@@ -42,32 +45,35 @@ struct MatmulScratch {
 };
 static_assert(sizeof(MatmulScratch<float>) == MATMUL_SCRATCH, "the scratch holds the three blocks");
 
-// c[0:M, 0:COLS] (+)= a[0:M, 0:depth] * b[0:depth, 0:COLS]
-template <typename Acc, int M>
+// c[0:M, 0:COLS] (+)= a[0:M, 0:depth] * b[0:depth, 0:COLS] with COLS = VECTORS vectors
+template <typename Acc, int M, int VECTORS>
 PYPTO_INLINE void micro_kernel(Acc* __restrict c, int64_t c_stride, const Acc* __restrict a, int64_t a_stride,
                                const Acc* __restrict b, int64_t b_stride, int64_t depth, bool accumulate) {
     using V = typename Micro<Acc>::Vector;
     constexpr int LANES = Micro<Acc>::LANES;
-    V sum[M][2];
+    V sum[M][VECTORS];
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-        sum[i][0] = accumulate ? *reinterpret_cast<const V*>(c + i * c_stride) : V{};
-        sum[i][1] = accumulate ? *reinterpret_cast<const V*>(c + i * c_stride + LANES) : V{};
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; ++v) {
+            sum[i][v] = accumulate ? *reinterpret_cast<const V*>(c + i * c_stride + v * LANES) : V{};
+        }
     }
     for (int64_t k = 0; k < depth; ++k) {
-        const V b0 = *reinterpret_cast<const V*>(b + k * b_stride);
-        const V b1 = *reinterpret_cast<const V*>(b + k * b_stride + LANES);
+        V right[VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; ++v) right[v] = *reinterpret_cast<const V*>(b + k * b_stride + v * LANES);
 #pragma GCC unroll 8
         for (int i = 0; i < M; ++i) {
             const Acc x = a[i * a_stride + k];
-            sum[i][0] += x * b0;
-            sum[i][1] += x * b1;
+#pragma GCC unroll 8
+            for (int v = 0; v < VECTORS; ++v) sum[i][v] += x * right[v];
         }
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-        *reinterpret_cast<V*>(c + i * c_stride) = sum[i][0];
-        *reinterpret_cast<V*>(c + i * c_stride + LANES) = sum[i][1];
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; ++v) *reinterpret_cast<V*>(c + i * c_stride + v * LANES) = sum[i][v];
     }
 }
 
@@ -79,22 +85,21 @@ __attribute__((noinline)) void row_block(Acc* c, int64_t c_stride, const Acc* a,
     int64_t i = 0;
     if constexpr (M >= MICRO_ROWS) {
         for (; i + MICRO_ROWS <= rows; i += MICRO_ROWS) {
-            micro_kernel<Acc, MICRO_ROWS>(c + i * c_stride, c_stride, a + i * a_stride, a_stride, b, b_stride, depth,
+            micro_kernel<Acc, MICRO_ROWS, vectors_for(M)>(c + i * c_stride, c_stride, a + i * a_stride, a_stride, b, b_stride, depth,
                                           accumulate);
         }
     }
     if constexpr (M % MICRO_ROWS != 0) {
         if (i < rows) {
-            micro_kernel<Acc, M % MICRO_ROWS>(c + i * c_stride, c_stride, a + i * a_stride, a_stride, b, b_stride,
+            micro_kernel<Acc, M % MICRO_ROWS, vectors_for(M)>(c + i * c_stride, c_stride, a + i * a_stride, a_stride, b, b_stride,
                                               depth, accumulate);
         }
     }
 }
 
 // depth x COLS elements from `b`, converted; columns past `cols` are zero.
-template <typename Acc, int RS, int CS, typename S>
+template <typename Acc, int COLS, int RS, int CS, typename S>
 PYPTO_INLINE void pack_panel(Acc* __restrict to, const S* __restrict b, int64_t depth, int64_t cols) {
-    constexpr int COLS = Micro<Acc>::COLS;
     if (cols < COLS) {
         for (int64_t i = 0; i < depth * COLS; ++i) to[i] = 0;
     }
@@ -129,7 +134,7 @@ PYPTO_INLINE void matmul(const Tile<Out, M, N, RSO, CSO>& out, const Tile<L, M, 
     constexpr bool IS_SMALL = !Traits<L>::IS_FLOAT && sizeof(L) == 1 && sizeof(R) == 1;
     constexpr bool IS_REAL = Traits<L>::IS_FLOAT || IS_SMALL;
     using Acc = typename Choose<IS_REAL, float, int32_t>::Type;
-    constexpr int COLS = Micro<Acc>::COLS;
+    constexpr int COLS = vectors_for(M) * Micro<Acc>::LANES;
     constexpr bool LHS_AS_IS = Same<L, Acc>::VALUE && CSL == 1;
     constexpr bool RHS_AS_IS = Same<R, Acc>::VALUE && CSR == 1 && M <= 2 * MICRO_ROWS;
     constexpr bool OUT_AS_IS = Same<Out, Acc>::VALUE && CSO == 1;
@@ -167,7 +172,7 @@ PYPTO_INLINE void matmul(const Tile<Out, M, N, RSO, CSO>& out, const Tile<L, M, 
                     }
                 }
                 if (!packed) {
-                    pack_panel<Acc, RSR, CSR>(blocks->b, rhs.row(k) + j * CSR, block_depth, least(N - j, COLS));
+                    pack_panel<Acc, COLS, RSR, CSR>(blocks->b, rhs.row(k) + j * CSR, block_depth, least(N - j, COLS));
                 }
                 if constexpr (OUT_AS_IS) {
                     if (whole) {
