@@ -282,7 +282,7 @@ def compile_text(text: str, folder: Path, optimise: bool = True) -> ctypes.CDLL:
     """Compile C++ text into a library and load it."""
     source, output = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(text)
-    level = [] if optimise else ["-O1"]
+    level = [] if optimise else ["-O0"]
     command = [*compiler(), *FLAGS, *level, "-I", str(INCLUDE), str(source), "-o", str(output), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:8000]

@@ -183,6 +183,42 @@ def a_branch_updates_in_place_or_leaves(k: Kernel, flag: bool) -> None:
 cases.each([True, False], a_branch_updates_in_place_or_leaves)
 
 
+@cases
+def a_loop_may_yield_a_view_of_its_carry(k: Kernel) -> None:
+    a = random(8, 8)
+    start = k.input(a)
+    (value,) = k.loop(3, [("v", start)], lambda i, v: [k.let(tile.transpose_view(v))])
+    k.result(value, a.T)
+    k.result(start, a)
+
+
+@cases
+def an_update_spares_a_tile_that_is_read_under_another_name(k: Kernel) -> None:
+    a, b = random(8, 8), random(8, 8, seed=1)
+    x, y = k.input(a), k.input(b)
+    flat = k.let(tile.reshape(x, [1, 64]))
+    same = k.let(tile.reshape(flat, [8, 8]))
+    k.result(k.let(tile.matmul_acc(same, x, y)), a + a.astype(np.float64) @ b, 1e-4)
+    k.result(x, a)
+
+
+def results_of_a_branch_do_not_overwrite_one_another(k: Kernel, flag: bool) -> None:
+    a, b = random(8, 8), random(8, 8, seed=1)
+    x, y = k.input(a), k.input(b)
+    condition = ir.ne(k.scalar(int(flag), INDEX, "flag"), index_expr(0))
+
+    def then() -> list[ir.Expr]:
+        total = k.let(tile.add(x, y))
+        return [y, k.let(tile.transpose_view(total))]
+
+    one, other = k.when(condition, then, lambda: [x, y])
+    k.result(one, b if flag else a)
+    k.result(other, (a + b).T if flag else b)
+
+
+cases.each([True, False], results_of_a_branch_do_not_overwrite_one_another)
+
+
 def branches_choose_a_tensor(k: Kernel, flag: bool) -> None:
     a, b = random(4, 16), random(4, 16, seed=1)
     x, y = k.tensor(a), k.tensor(b)

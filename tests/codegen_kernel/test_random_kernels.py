@@ -24,7 +24,7 @@ from .support import Kernel, compile_kernels, index_expr
 
 FP32, INDEX = DataType.FP32, DataType.INDEX
 SIZE = 4
-KERNELS = 40
+KERNELS = 24
 
 
 # ---- the meaning of a kernel on values ----------------------------------------------------------------

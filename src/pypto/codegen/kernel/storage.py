@@ -380,8 +380,8 @@ class _Planner:
     def _reserve_buffers(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
         """Buffers that assigning the carries needs.
 
-        What is yielded as a view of a carry is copied aside first; where carries are permuted so that no order
-        of copies is right, one is kept aside.
+        What is yielded as a view of a carry is copied aside first; where carries are permuted so that no
+        order of copies is right, one is kept aside.
         """
         span = self.spans[id(loop)]
         moves: list[tuple[TileValue, TileValue]] = []
