@@ -34,9 +34,12 @@ def test_loop_carries_a_value_and_gives_its_output():
 
 def test_mismatched_carries_are_a_runtime_error():
     b = ir.IRBuilder()
-    with pytest.raises(RuntimeError, match="1 iteration"), b.function("f"):
-        with b.for_loop(b.var("i", I64), 0, 4, 1) as loop:
-            loop.iter_arg("c", 0)
+    with (
+        pytest.raises(RuntimeError, match="1 iteration"),
+        b.function("f"),
+        b.for_loop(b.var("i", I64), 0, 4, 1) as loop,
+    ):
+        loop.iter_arg("c", 0)
 
 
 def test_while_condition_may_be_set_after_its_carries():

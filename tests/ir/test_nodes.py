@@ -204,3 +204,85 @@ def test_program_replacement_keeps_identity_and_global_vars():
 def test_loops_read_back_attributes_of_every_kind():
     x = var()
     assert loop(seq(), attrs={"e": x + 1, "l": [x]}).attrs["l"][0] is x
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda op: ir.Submit(op, [], [], S),
+        lambda op: ir.Submit(op, [], [], {}, ir.UnknownType(), S),
+        lambda op: ir.Submit(op, [], [], {}, {}, ir.UnknownType(), S, const(4), "yes"),
+        lambda op: ir.Submit(op, [], [], {}, {}, ir.UnknownType(), S, const(4), True, False, None, 1),
+        lambda op: ir.Submit(op, [], [], {}, {}, ir.UnknownType(), S, const(4), core_num=const(4)),
+        lambda op: ir.Submit(op, [], [1], ir.UnknownType(), S),
+        lambda op: ir.Call(op, [], False, ir.UnknownType(), S),
+        lambda op: ir.Call(op, [], {}, (), ir.UnknownType(), S),
+        lambda op: ir.Call(op, [], S, span=S),
+        lambda op: ir.Call(op, [], {}, {"arg_directions": [var()]}, ir.UnknownType(), S),
+        lambda op: ir.Call(op, []),
+        lambda op: ir.Function("f", [], [], seq(), S, ir.FunctionType.Opaque, 3),
+        lambda op: ir.Function("f", [], [], seq(), S, ir.FunctionType.Opaque, None, 3),
+        lambda op: ir.Function("f", [], [], seq(), S, requires_runtime_binding=1),
+        lambda op: ir.SplitAivScopeStmt(ir.SplitMode.NONE, "2", body=seq(), span=S),
+    ],
+)
+def test_missing_repeated_and_wrong_arguments_are_type_errors(make):
+    with pytest.raises(TypeError):
+        make(ir.Op("o"))
+
+
+def test_iterating_a_program_is_an_error_not_an_endless_loop():
+    with pytest.raises(TypeError):
+        list(ir.Program([], "P", S))
+
+
+def test_functions_declare_no_keywords_and_registered_operators_do():
+    assert ir.get_op("tile.store").has_attr("atomic")
+    assert ir.GlobalVar("tile.store").get_attr_keys() == [] and ir.Op("mine").get_attr_keys() == []
+
+
+ATTR_HOLDERS = {
+    "call kwargs": lambda key, value: ir.Call(ir.Op("o"), [], {key: value}, S).kwargs,
+    "call": lambda key, value: call("o", **{key: value}).attrs,
+    "submit": lambda key, value: ir.Submit(ir.Op("o"), [], [], {}, {key: value}, ir.UnknownType(), S).attrs,
+    "function": lambda key, value: function([], attrs={key: value}).attrs,
+    "loop": lambda key, value: loop(seq(), attrs={key: value}).attrs,
+    "scope": lambda key, value: ir.ClusterScopeStmt(body=seq(), span=S).replace(attrs={key: value}).attrs,
+}
+LOADED = var() + 1
+X = var("x")
+
+
+@pytest.mark.parametrize("holder", ATTR_HOLDERS)
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (ir.FP32, ir.FP32), (ir.Mem.Vec, ir.Mem.Vec), (ir.TensorLayout.DN, ir.TensorLayout.DN),
+        (ir.TileLayout.row_major, ir.TileLayout.row_major), (ir.PadValue.min, ir.PadValue.min),
+        (ir.ArgDirection.InOut, ir.ArgDirection.InOut), (ir.PipeType.V, 4), (ir.CoreType.VECTOR, 1),
+        (ir.SplitMode.LEFT_RIGHT, 2), (ir.NotifyOp.Set, 1), (ir.WaitCmp.Ge, 1), (ir.AtomicType.Add, 1),
+        (ir.ReduceOp.Prod, 3), (True, True), (-(2**31), -(2**31)), ("s", "s"), (1.5, 1.5),
+        ((ir.ArgDirection.Input,), [ir.ArgDirection.Input]), ((), []),
+    ],
+)  # fmt: skip
+def test_each_attribute_value_reads_back_from_every_holder(holder, value, stored):
+    got = ATTR_HOLDERS[holder]("key", value)["key"]
+    assert type(got) is type(stored) and got == stored
+
+
+@pytest.mark.parametrize("holder", ATTR_HOLDERS)
+def test_references_in_attributes_read_back_as_the_same_objects(holder):
+    hold = ATTR_HOLDERS[holder]
+    assert hold("key", LOADED)["key"] is LOADED
+    assert hold("key", [X])["key"][0] is X
+    assert hold("dump_vars", [])["dump_vars"] == []
+
+
+@pytest.mark.parametrize("holder", ATTR_HOLDERS)
+@pytest.mark.parametrize(
+    "value",
+    [None, ir.CompactMode.null, ir.Level.CHIP, ir.FunctionType.AIC, {}, [1], [X, 1], [ir.input, 1]],
+)
+def test_every_holder_rejects_other_values_and_names_the_key(holder, value):
+    with pytest.raises(TypeError, match="a_key"):
+        ATTR_HOLDERS[holder]("a_key", value)

@@ -97,3 +97,13 @@ def test_numbers_are_not_accepted_where_an_expression_is_needed():
     with pytest.raises(TypeError):
         ir.Add(var(), 5, ir.INT64, S)
     assert const(5).value == 5
+
+
+def test_a_bool_operand_is_named_before_any_other_trouble():
+    with pytest.raises(TypeError, match="does not accept bool dtype"):
+        ir.add(var(dtype=ir.DataType.TASK_ID), var(dtype=ir.BOOL))
+
+
+def test_operands_that_are_not_scalar_are_named_with_node_and_type():
+    with pytest.raises(TypeError, match=r"add operand must be .*ScalarType, got Var of type TensorType"):
+        ir.add(ir.Var("t", ir.TensorType([4], ir.FP32), S), var())

@@ -192,3 +192,64 @@ def test_call_result_types_are_deduced_in_caller_coordinates():
         ir.deduce_call_return_type(
             [param, other], [arg, ir.Var("b", ir.TensorType([7], ir.FP32), S)], [plain]
         )
+
+
+@pytest.mark.parametrize(
+    ("make", "pinned", "slots", "slot"),
+    [
+        (lambda base: ir.MemRef(base, 0, 64, S, True, 3), True, 3, None),
+        (lambda base: ir.MemRef(base, const(0), 64, S, 4), False, 4, None),
+        (lambda base: ir.MemRef(base, const(0), 64, S, 4, const(2)), False, 4, 2),
+        (lambda base: ir.MemRef("named", S, 2), True, 2, None),
+        (lambda base: ir.MemRef(S, 5), True, 5, None),
+        (lambda base: ir.MemRef(space=ir.Mem.Vec, addr=const(0), size=64, id=2), False, 1, None),
+    ],
+)
+def test_memref_arguments_are_read_by_position_in_each_form(make, pinned, slots, slot):
+    memref = make(ir.Var("base", ir.PtrType(), S))
+    assert (memref.is_pinned_, memref.slot_count_) == (pinned, slots)
+    assert (memref.slot_index_ and memref.slot_index_.value) == slot
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda base: ir.MemRef(None, 0, 64),
+        lambda base: ir.MemRef(base, 0, None),
+        lambda base: ir.MemRef(base, 0, -4),
+        lambda base: ir.MemRef(base, 0, var()),
+        lambda base: ir.MemRef(base, "0", 4),
+        lambda base: ir.MemRef(base, 0, 4, "span"),
+        lambda base: ir.MemRef(base, 0, 4, S, True, 2, 1),
+        lambda base: ir.MemRef(base, 0, 4, S, True, 2, None, "more"),
+        lambda base: ir.MemRef(slots=1.5),
+        lambda base: ir.MemRef(unknown=1),
+        lambda base: ir.WindowBuffer(base, 4),
+        lambda base: ir.WindowBuffer(base, const(4), "yes"),
+    ],
+)
+def test_wrong_parts_of_memory_references_are_type_errors(make):
+    with pytest.raises(TypeError):
+        make(ir.Var("base", ir.PtrType(), S))
+
+
+def test_memref_placement_may_be_assigned_and_nothing_else():
+    memref, base = ir.MemRef("m", 0, 4), var()
+    memref.base_, memref.byte_offset_, memref.size_ = base, const(8), 16
+    assert (memref.base_, memref.byte_offset_.value, memref.size_) == (base, 8, 16)
+    for name in ("is_pinned_", "slot_count_", "slot_index_", "name_hint", "type", "other"):
+        with pytest.raises(AttributeError):
+            setattr(memref, name, None)
+    with pytest.raises(TypeError):
+        memref.size_ = None
+
+
+def test_tensor_view_fields_may_be_assigned_but_only_with_their_kind():
+    view = ir.TensorView()
+    view.stride, view.layout, view.pad = [const(1)], ir.TensorLayout.DN, ir.PadValue.zero
+    assert view.stride[0].value == 1 and view.layout is ir.TensorLayout.DN
+    for name, value in (("layout", 1), ("pad", 1), ("stride", 3)):
+        with pytest.raises(TypeError):
+            setattr(view, name, value)
+    with pytest.raises(AttributeError):
+        view.other = 1

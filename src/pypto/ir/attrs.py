@@ -31,11 +31,8 @@ _EMPTY: AttrDict = {}
 def normalise_attrs(owner: str, attrs: Any) -> AttrDict:
     """Stored form of `attrs`: None, a mapping, or a list of pairs. Raises `TypeError` or `ValueError` naming
     the key."""
-    if not attrs:
-        if attrs is None or isinstance(attrs, (dict, list)):
-            return _EMPTY
-        if isinstance(attrs, Mapping):
-            return _EMPTY
+    if attrs is None or (not attrs and isinstance(attrs, (dict, list))):
+        return _EMPTY
     stored = {
         key: normalise_value(owner, key, value, from_attrs=True)
         for key, value in _pairs(owner, "attrs", attrs)
@@ -47,7 +44,7 @@ def normalise_attrs(owner: str, attrs: Any) -> AttrDict:
 def normalise_kwargs(owner: str, kwargs: Any) -> AttrDict:
     """Stored form of `kwargs`, same rules as `normalise_attrs` except that a plain `core_num` stays an
     int."""
-    if not kwargs:
+    if kwargs is None or (not kwargs and isinstance(kwargs, (dict, list))):
         return _EMPTY
     return {
         key: normalise_value(owner, key, value, from_attrs=False)
@@ -117,7 +114,9 @@ def _normalise_list(owner: str, key: str, values: list[Any] | tuple[Any, ...]) -
 
 def _check_directions_form(owner: str, attrs: AttrDict) -> None:
     directions = attrs.get("arg_directions")
-    if directions is not None and type(directions) is not tuple:
+    if directions is not None and not (
+        type(directions) is tuple and all(isinstance(direction, ArgDirection) for direction in directions)
+    ):
         raise TypeError(f"{owner}: attrs['arg_directions'] must be a list of ArgDirection")
 
 

@@ -359,7 +359,7 @@ def _scope_maker(
     sync_start: bool | None,
     manual: bool | None,
 ) -> Callable[[Stmt, Span], ScopeStmt]:
-    """The constructor of a scope with everything but its body. Raises `ValueError` for what the kind needs."""
+    """The constructor of a scope with all but its body. Raises `ValueError` for what the kind lacks."""
     if kind is ScopeKind.InCore:
         return lambda body, span: InCoreScopeStmt(split or SplitMode.NONE, name_hint, body, span)
     if kind is ScopeKind.Cluster:

@@ -7,7 +7,7 @@ node, so compiler code compares expressions with `is` or with `structural_equal`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pypto.core.dtype import DataType
@@ -98,6 +98,10 @@ class GlobalVar(Op):
 
     __slots__ = ()
 
+    def get_attr_keys(self) -> list[str]:
+        """A function declares no keywords."""
+        return []
+
 
 class Var(Expr):
     """A named value. Two variables with the same name are still two variables."""
@@ -167,15 +171,26 @@ class MemRef(Var):
     slot_index_: Expr | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        parts = _memref_parts(args, kwargs)
-        base, offset, size, span, pinned, slots, slot = parts
+        base, offset, size, span, pinned, slots, slot = _memref_parts(args, kwargs)
+        expect(span, Span, "MemRef.span")
+        expect(pinned, bool, "MemRef.is_pinned")
+        expect(slots, int, "MemRef.slots")
+        if slot is not None:
+            expect(slot, Expr, "MemRef.slot")
+        _expect_size(size)
         if slots < 1:
             raise ValueError(f"MemRef slots must be >= 1, got {slots}")
         self._fill(MemRefType.get(), base.name_hint, base, offset, size, pinned, slots, slot, span)
         _set_unique_id(self, _next_unique_id())
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in ("base_", "byte_offset_", "size_"):
+        if name == "base_":
+            expect(value, Var, "MemRef.base_")
+        elif name == "byte_offset_":
+            expect(value, Expr, "MemRef.byte_offset_")
+        elif name == "size_":
+            _expect_size(value)
+        else:
             raise AttributeError(f"MemRef.{name} cannot be assigned")
         object.__setattr__(self, name, value)
 
@@ -209,65 +224,91 @@ class MemRef(Var):
         return start_a.value < start_b.value + b.size_ and start_b.value < start_a.value + a.size_
 
 
+def _expect_size(size: object) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise TypeError(f"MemRef.size must be a non-negative int, got {size!r}")
+
+
 _MemRefParts = tuple[Var, Expr, int, Span, bool, int, "Expr | None"]
 
 
 def _memref_parts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _MemRefParts:
-    """The seven stored parts for each of the accepted argument forms."""
-    first = args[0] if args else kwargs.get("base", kwargs.get("addr"))
-    if isinstance(first, Var):
-        return _memref_on_base(*args, **kwargs)
+    """The seven stored parts, from whichever of the accepted argument forms was used."""
+    leading = [kwargs[key] for key in ("space", "base", "addr") if key in kwargs]
+    first = args[0] if args else leading[0] if leading else None
     if isinstance(first, MemorySpace):
-        return _memref_in_space(*args, **kwargs)
-    if isinstance(first, int) and not isinstance(first, bool):
-        return _memref_by_number(*args, **kwargs)
-    if isinstance(first, str):
-        has_place = len(args) > 2 or "size" in kwargs
-        return _memref_named(*args, **kwargs) if has_place else _memref_declared(*args, **kwargs)
-    if first is None or isinstance(first, Span):
-        return _memref_declared("", *args, **kwargs)
-    raise TypeError(f"MemRef cannot be made from a {type(first).__name__}")
+        form: Callable[..., _MemRefParts] = _memref_in_space
+    elif isinstance(first, Var):
+        offset = args[1] if len(args) > 1 else kwargs.get("byte_offset")
+        form = _memref_at_expression if isinstance(offset, Expr) else _memref_at_number
+    elif isinstance(first, int) and not isinstance(first, bool):
+        form = _memref_by_number
+    elif isinstance(first, str):
+        has_offset = "byte_offset" in kwargs or (len(args) > 1 and isinstance(args[1], int))
+        form = _memref_named if has_offset else _memref_declared
+    elif (first is None and not args) or isinstance(first, Span):
+        form, args = _memref_declared, ("", *args)
+    else:
+        raise TypeError(f"MemRef cannot be made from {_article_of(first)}")
+    return form(*args, **kwargs)
 
 
-def _memref_on_base(
+def _article_of(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _memref_at_number(
     base: Var,
-    byte_offset: Any,
+    byte_offset: int,
     size: int,
     span: Span = UNKNOWN_SPAN,
     is_pinned: bool = False,
     slots: int = 1,
     slot: Expr | None = None,
 ) -> _MemRefParts:
-    if isinstance(byte_offset, Expr):
-        return base, byte_offset, size, span, False, slots, slot
-    return base, _byte_offset(byte_offset, DataType.INT64, span), size, span, is_pinned, slots, slot
+    return base, ConstInt(byte_offset, DataType.INT64, span), size, span, is_pinned, slots, slot
+
+
+def _memref_at_expression(
+    base: Var,
+    byte_offset: Expr,
+    size: int,
+    span: Span = UNKNOWN_SPAN,
+    slots: int = 1,
+    slot: Expr | None = None,
+) -> _MemRefParts:
+    return base, byte_offset, size, span, False, slots, slot
 
 
 def _memref_named(name: str, byte_offset: int, size: int, span: Span = UNKNOWN_SPAN) -> _MemRefParts:
-    return _base(name, span), _byte_offset(byte_offset, DataType.INT64, span), size, span, False, 1, None
+    return _base(name, span), ConstInt(byte_offset, DataType.INT64, span), size, span, False, 1, None
 
 
 def _memref_declared(name: str, span: Span = UNKNOWN_SPAN, slots: int = 1) -> _MemRefParts:
-    return _base(name, span), _byte_offset(0, DataType.INT64, span), 0, span, True, slots, None
+    return _base(name, span), ConstInt(0, DataType.INT64, span), 0, span, True, slots, None
 
 
 def _memref_by_number(addr: int, size: int, id: int, span: Span = UNKNOWN_SPAN) -> _MemRefParts:
-    return _base(f"mem_{id}", span), _byte_offset(addr, DataType.INDEX, span), size, span, False, 1, None
+    return _base(f"mem_{id}", span), ConstInt(addr, DataType.INDEX, span), size, span, False, 1, None
 
 
 def _memref_in_space(
     space: MemorySpace, addr: Any, size: int, id: int, span: Span = UNKNOWN_SPAN
 ) -> _MemRefParts:
     base = _base(f"mem_{space.name.lower()}_{id}", span)
-    return base, _byte_offset(addr, DataType.INDEX, span), size, span, False, 1, None
+    offset = addr if isinstance(addr, Expr) else ConstInt(addr, DataType.INDEX, span)
+    return base, offset, size, span, False, 1, None
+
+
+for _form in (
+    _memref_at_number, _memref_at_expression, _memref_named, _memref_declared, _memref_by_number,
+    _memref_in_space,
+):  # fmt: skip
+    _form.__qualname__ = "MemRef"  # what Python's own messages about wrong arguments call it
 
 
 def _base(name: str, span: Span) -> Var:
     return Var(name, PtrType.get(), span)
-
-
-def _byte_offset(value: Any, dtype: DataType, span: Span) -> Expr:
-    return value if isinstance(value, Expr) else ConstInt(value, dtype, span)
 
 
 class WindowBuffer(Var):
@@ -294,6 +335,9 @@ class WindowBuffer(Var):
     ) -> None:
         expect(base, Var, "WindowBuffer.base")
         expect(size, Expr, "WindowBuffer.size")
+        expect(load_from_host, bool, "WindowBuffer.load_from_host")
+        expect(store_to_host, bool, "WindowBuffer.store_to_host")
+        expect(span, Span, "WindowBuffer.span")
         self._fill(WindowBufferType.get(), base.name_hint, base, size, load_from_host, store_to_host, span)
         _set_unique_id(self, _next_unique_id())
 
@@ -513,15 +557,23 @@ def _call_parts(rest: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any,
         names = ("kwargs", "attrs", "type")
     if names is None:
         raise TypeError(f"Call takes at most six positional arguments, got {len(rest) + 2}")
-    given = dict(zip(names, rest, strict=True))
+    given = _joined_arguments("Call", names, rest, named)
+    return (
+        given.get("kwargs"), given.get("attrs"), given.get("type", UnknownType.get()),
+        given.get("span", REQUIRED),
+    )  # fmt: skip
+
+
+def _joined_arguments(
+    owner: str, names: tuple[str, ...], positional: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """Arguments by name. Raises `TypeError` for an unknown name and for one also given by position."""
+    given = dict(zip(names, positional, strict=True))
     for key, value in named.items():
         if key in given or key not in ("kwargs", "attrs", "type", "span"):
-            raise TypeError(f"Call got an unexpected or repeated argument '{key}'")
+            raise TypeError(f"{owner} got an unexpected or repeated argument '{key}'")
         given[key] = value
-    return (
-        given.get("kwargs"), given.get("attrs"), given.get("type", UnknownType.get()), given.get("span",
-        REQUIRED)
-    )  # fmt: skip
+    return given
 
 
 class Submit(_Dispatch):
@@ -558,24 +610,24 @@ class Submit(_Dispatch):
         predicate: Expr | None = None,
         **named: Any,
     ) -> None:
-        tail: tuple[Any, ...] = (core_num, sync_start, allow_early_resolve, predicate)
         if len(rest) > 4:
-            tail = (*rest[4:], *tail[len(rest) - 4 :])
-            rest = rest[:4]
-        core_num, sync_start, allow_early_resolve, predicate = tail
-        kwargs, attrs, result_type, span = _call_parts(rest, named)
+            given = (core_num, sync_start, allow_early_resolve, predicate)
+            core_num, sync_start, allow_early_resolve, predicate = _launch_parts(rest[4:], given)
+        kwargs, attrs, result_type, span = _submit_parts(rest[:4], named)
         expect(op, Op, "Submit.op")
         expect(result_type, Type, "Submit.type")
         expect(span, Span, "Submit.span")
         arguments = expect_all(args, Expr, "Submit.args")
         stored = normalise_attrs("Submit", attrs)
         check_direction_count(stored, len(arguments))
+        expect(sync_start, bool, "Submit.sync_start")
+        expect(allow_early_resolve, bool, "Submit.allow_early_resolve")
         _check_launch(core_num, sync_start)
         if predicate is not None:
             expect(predicate, Expr, "Submit.predicate")
         self._fill(
-            result_type, op, arguments, expect_all(deps, Expr, "Submit.deps"), core_num, bool(sync_start),
-            bool(allow_early_resolve), predicate, stored, normalise_kwargs("Submit", kwargs), span,
+            result_type, op, arguments, expect_all(deps, Expr, "Submit.deps"), core_num, sync_start,
+            allow_early_resolve, predicate, stored, normalise_kwargs("Submit", kwargs), span,
         )  # fmt: skip
 
     @property
@@ -587,6 +639,39 @@ class Submit(_Dispatch):
         check_direction_count(new.attrs_, len(new.args_))
         _check_launch(new.core_num, new.sync_start)
         return new
+
+
+_LAUNCH_DEFAULTS = (None, False, False, None)
+
+
+def _launch_parts(positional: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The four launch fields of a Submit, the first of them given by position.
+
+    Raises `TypeError` for more than four, or for one given twice.
+    """
+    count = len(positional)
+    if count > len(_LAUNCH_DEFAULTS):
+        raise TypeError(f"Submit takes at most 11 positional arguments, got {count + 7}")
+    if any(value is not default for value, default in zip(named[:count], _LAUNCH_DEFAULTS, strict=False)):
+        raise TypeError("Submit got a launch field both by position and by name")
+    return (*positional, *named[count:])
+
+
+_SUBMIT_FORMS: dict[int, tuple[str, ...]] = {
+    0: (), 1: ("type",), 2: ("type", "span"), 3: ("kwargs", "attrs", "type"),
+    4: ("kwargs", "attrs", "type", "span"),
+}  # fmt: skip
+
+
+def _submit_parts(rest: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """(kwargs, attrs, type, span) of a Submit; unlike a Call, its type has to be given."""
+    names = _SUBMIT_FORMS[len(rest)]
+    if rest and not isinstance(rest[0], Type):
+        names = _SUBMIT_FORMS[4][: len(rest)]
+    given = _joined_arguments("Submit", names, rest, named)
+    return (
+        given.get("kwargs"), given.get("attrs"), given.get("type", REQUIRED), given.get("span", REQUIRED)
+    )  # fmt: skip
 
 
 def _check_launch(core_num: Expr | None, sync_start: bool) -> None:
@@ -639,7 +724,7 @@ class TupleGetItemExpr(Expr):
         elements = tuple.type.types_
         if not 0 <= index < len(elements):
             raise ValueError(f"TupleGetItemExpr index {index} is out of bounds of {len(elements)} elements")
-        self._fill(elements[index], tuple, index, span)
+        self._fill(elements[index], tuple, int(index), span)
 
     def _rebuilt(self, values: Sequence[Any]) -> TupleGetItemExpr:
         _, source, index, span = values
@@ -648,8 +733,8 @@ class TupleGetItemExpr(Expr):
 
 __all__ = [
     "Abs", "Add", "And", "BitAnd", "BitNot", "BitOr", "BitShiftLeft", "BitShiftRight", "BitXor", "Cast", "Eq",
-    "FloatDiv", "FloorDiv", "FloorMod", "Ge", "Gt", "Le", "Lt", "Max", "Min", "Mul", "Ne", "Neg", "Not", "Or", "Pow",
-    "Sub", "Xor",
+    "FloatDiv", "FloorDiv", "FloorMod", "Ge", "Gt", "Le", "Lt", "Max", "Min", "Mul", "Ne", "Neg", "Not", "Or",
+    "Pow", "Sub", "Xor",
     "BINARY_CLASSES", "UNARY_CLASSES", "BinaryExpr", "Call", "ConstBool", "ConstFloat", "ConstInt", "Expr",
     "GlobalVar", "IterArg", "MakeTuple", "MemRef", "Op", "Submit", "TupleGetItemExpr", "UnaryExpr", "Var",
     "WindowBuffer",

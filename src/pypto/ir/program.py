@@ -95,11 +95,16 @@ class Function(IRNode):
         expect(body, Stmt, "Function.body")
         expect(span, Span, "Function.span")
         expect(type, FunctionType, "Function.type")
+        if level is not None:
+            expect(level, Level, "Function.level")
+        if role is not None:
+            expect(role, Role, "Function.role")
+        expect(requires_runtime_binding, bool, "Function.requires_runtime_binding")
         variables, directions = _split_params(params)
         level, role = _place(name, type, level, role)
         self._fill(
             variables, directions, type, level, role, normalise_attrs("Function", attrs),
-            bool(requires_runtime_binding), expect_all(return_types, Type, "Function.return_types"), body,
+            requires_runtime_binding, expect_all(return_types, Type, "Function.return_types"), body,
             name, span,
         )  # fmt: skip
 
@@ -220,6 +225,7 @@ class Program(IRNode):
         return self.global_vars.get(name)
 
     def __getitem__(self, name: str) -> Function | None:
+        expect(name, str, "The key of a Program")  # an int would make iteration over a Program endless
         return self.functions_.get(name)
 
     def _stored_form(self, field: Field, value: Any) -> Any:

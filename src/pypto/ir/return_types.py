@@ -132,8 +132,8 @@ def _check(constraint: _Constraint, bindings: dict[Var, Expr], substitution: Sub
     if _provably_equal(substitution.expr(bound), substitution.expr(constraint.value)):
         return
     raise ValueError(
-        f"conflicting bindings: '{constraint.symbol.name_hint}' stands for {bound} and for {constraint.value} "
-        f"({constraint.context}); both must be the same extent"
+        f"conflicting bindings: '{constraint.symbol.name_hint}' stands for {bound} and for "
+        f"{constraint.value} ({constraint.context}); both must be the same extent"
     )
 
 

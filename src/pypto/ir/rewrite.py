@@ -128,7 +128,7 @@ class Substitution:
         return done[expr]
 
     def rebuild(self, node: Expr) -> Expr:
-        """`node`, which is neither variable nor constant, with its children replaced; a hook for subclasses."""
+        """`node`, neither variable nor constant, with its children replaced; a hook for subclasses."""
         rebuilt: Expr = node._map_children(self._done.__getitem__, self.type)
         return rebuilt
 

@@ -24,16 +24,17 @@ def _scalar_dtype(operand: Expr, name: str) -> DataType:
     expect(operand, Expr, f"{name} operand")
     if not isinstance(operand.type, ScalarType):
         raise TypeError(
-            f"{name} operand must be ScalarExpr or Var with ScalarType, got {type(operand.type).__name__}"
+            f"{name} operand must be ScalarExpr or Var with ScalarType, "
+            f"got {type(operand).__name__} of type {type(operand.type).__name__}"
         )
     return operand.type.dtype
 
 
 def promoted_dtype(left: DataType, right: DataType, name: str) -> DataType:
     """The dtype in which an operation on two scalars is carried out. Raises `TypeError` for unfit pairs."""
+    if DataType.BOOL in (left, right):
+        raise TypeError(f"{name} does not accept bool dtype")
     for dtype in (left, right):
-        if dtype is DataType.BOOL:
-            raise TypeError(f"{name} does not accept bool dtype")
         if not (dtype.is_int() or dtype.is_float()):
             raise TypeError(f"{name} requires numeric scalar dtype, got {dtype}")
     if left.is_float() != right.is_float():

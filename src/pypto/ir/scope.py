@@ -206,6 +206,7 @@ class SplitAivScopeStmt(ScopeStmt):
     ) -> None:
         expect(split, SplitMode, "SplitAivScopeStmt.split")
         self._check_common(name_hint, body, span)
+        expect(count, int, "SplitAivScopeStmt.count")
         if count != 2:
             raise internal_error(f"SplitAivScopeStmt.count must be 2, got {count}", span)
         self._fill(name_hint, body, {}, split, count, span)

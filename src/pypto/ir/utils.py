@@ -112,8 +112,8 @@ def _normalize_scalar_operand(
         if isinstance(scalar.type, ScalarType) and scalar.type.dtype is DataType.INDEX:
             wanted = elements if elements is not None and elements.is_int() else DataType.INT32
             raise ValueError(
-                "A scalar of dtype index cannot be combined with elements of another dtype; cast it explicitly: "
-                f"pl.cast(<value>, pl.{wanted.member})"
+                "A scalar of dtype index cannot be combined with elements of another dtype; "
+                f"cast it explicitly: pl.cast(<value>, pl.{wanted.member})"
             )
         return scalar
     return _restamped(

@@ -108,6 +108,11 @@ class TensorView(Structure):
     valid_shape_: tuple[Expr, ...]
 
     def __setattr__(self, name: str, value: object) -> None:
+        """The four fields may be assigned; a type has its own copy, so it never sees that."""
+        if name == "layout":
+            expect(value, TensorLayout, "TensorView.layout")
+        elif name == "pad":
+            expect(value, PadValue, "TensorView.pad")
         object.__setattr__(self, name, value)
 
     def __init__(
@@ -123,11 +128,11 @@ class TensorView(Structure):
                     "TensorView needs an explicit layout when stride, valid_shape or pad is given"
                 )
             layout = TensorLayout.ND
-        expect(layout, TensorLayout, "TensorView.layout")
-        expect(pad, PadValue, "TensorView.pad")
-        self.stride_ = normalise_extents(stride or (), "TensorView.stride")
+        self.stride_ = normalise_extents(() if stride is None else stride, "TensorView.stride")
         self.layout = layout
-        self.valid_shape_ = normalise_extents(valid_shape or (), "TensorView.valid_shape")
+        self.valid_shape_ = normalise_extents(
+            () if valid_shape is None else valid_shape, "TensorView.valid_shape"
+        )
         self.pad = pad
 
     @property
@@ -202,8 +207,8 @@ class TileView(Structure):
             None if start_offset is None else normalise_extents([start_offset], "TileView.start_offset")[0]
         )
         self._fill(
-            normalise_extents(valid_shape or (), "TileView.valid_shape"),
-            normalise_extents(stride or (), "TileView.stride"),
+            normalise_extents(() if valid_shape is None else valid_shape, "TileView.valid_shape"),
+            normalise_extents(() if stride is None else stride, "TileView.stride"),
             offset, blayout, slayout, fractal, pad, compact,
         )  # fmt: skip
 
