@@ -423,17 +423,30 @@ def test_missing_parameter_annotation():
 
 
 def test_shapes_from_captured_values():
-    prelude = "M = pl.dynamic('M')\nSHAPE = [4, 8]\nDIMS = (2, 3, 4)\ndef get():\n    return [M, 2]\n"
-    named, computed, sliced, mixed = types_of(
-        "pl.Tensor[SHAPE, pl.FP32]", "pl.Tensor[get(), pl.FP32]", "pl.Tensor[DIMS[0:2], pl.FP32]",
+    prelude = "M = pl.dynamic('M')\nSHAPE = [4, 8]\nDIMS = (2, 3, 4)\n"
+    named, bare, sliced, mixed = types_of(
+        "pl.Tensor[SHAPE, pl.FP32]", "pl.Tensor[[M, 2], pl.FP32]", "pl.Tensor[DIMS[0:2], pl.FP32]",
         "pl.Tensor[[M * 2, SHAPE[0] + 1], pl.FP32]", prelude=prelude,
     )  # fmt: skip
     assert named == ir.TensorType([4, 8], ir.DataType.FP32)
     assert [d.value for d in sliced.shape] == [2, 3]
-    m = computed.shape[0]
+    m = bare.shape[0]
     assert isinstance(m, ir.Var)
     assert isinstance(mixed.shape[0], ir.Mul) and mixed.shape[0].left is m
     assert mixed.shape[1].value == 5
+
+
+def test_shape_may_be_computed_by_a_python_function():
+    M = pl.dynamic("M")
+
+    def get_shape():
+        return [M, 2]
+
+    @pl.function
+    def f(x: pl.Tensor[get_shape(), pl.FP32]):
+        return x
+
+    assert [str(d) for d in f.params[0].type.shape] == ["M", "2"]
 
 
 def test_const_dims_are_rebuilt_and_not_folded():

@@ -42,12 +42,14 @@ def function(
         ParserError: the definition is not a valid DSL function.
         ValueError: the external source does not exist.
     """
-    from pypto.language.parser.function_attrs import normalise_decorator_attrs
+    from pypto.language.parser.function_attrs import external_source_path, normalise_decorator_attrs
 
     frame = sys._getframe(1)
     namespaces = _namespaces(frame)
     stored_attrs = normalise_decorator_attrs(attrs)
-    source_path = _external_path(external_source, frame)
+    source_path = (
+        None if external_source is None else external_source_path(external_source, frame.f_code.co_filename)
+    )
 
     def decorate(target: Callable[..., Any]) -> Any:
         if not isinstance(target, FunctionType):
@@ -113,13 +115,3 @@ def _mark_method(target: FunctionType, attrs: dict[str, Any], external_source: s
     if external_source is not None:
         setattr(target, EXTERNAL_SOURCE_ATTRIBUTE, external_source)
     return target
-
-
-def _external_path(path: str | os.PathLike[str] | None, frame: FrameType) -> str | None:
-    if path is None:
-        return None
-    base = os.path.dirname(os.path.abspath(frame.f_code.co_filename))
-    absolute = os.path.abspath(os.path.join(base, os.fspath(path)))
-    if not os.path.isfile(absolute):
-        raise ValueError(f"external_source: file not found: {absolute}")
-    return absolute

@@ -1,47 +1,26 @@
 """The text front end: `pl.parse`, `pl.loads` and their program-only forms.
 
-Module-level statements of the text run as Python (they import names, set constants, declare symbols); bodies
-of decorated functions are only ever parsed."""
+Text is parsed and never executed. Its module level is interpreted in a restricted way (see `text_module`),
+bodies of decorated functions go through the parser like those of Python functions."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-import linecache
 import os
 import re
-import sys
-import threading
-import traceback
-import types
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pypto import ir
-from pypto.language.parser.closure import BUG_CLASSES
-from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError
 from pypto.core.garbage import paused_gc
+from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.entry import source_lines_attached
 from pypto.language.parser.slots import last_name
-from pypto.language.parser.source import SourceMap, SourceText, forget_source, load_source, remember_source
-from pypto.language.typing import DynVar
+from pypto.language.parser.source import SourceMap, SourceText
+from pypto.language.parser.text_module import TextModule
 
-_MODULE_NAME = "__pypto_parsed__"
-_one_at_a_time = threading.RLock()  # texts of one file name would disturb each other
 _COMPILER_CHECKED = re.compile(r"\b(?:break|continue|await|nonlocal|global|async)\b")
 _CHECKED_KEYWORDS: dict[str, type[Any]] = {"type": ir.FunctionType, "level": ir.Level, "role": ir.Role}
-
-
-class _Namespace(dict[str, Any]):
-    """Module globals in which an unknown name becomes a symbolic dimension of that name."""
-
-    def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        if name.startswith("__") and name.endswith("__"):
-            raise KeyError(name)
-        symbol = self[name] = DynVar(name)
-        return symbol
 
 
 def parse(
@@ -59,26 +38,11 @@ def parse(
         ParserError: the definition is not a valid DSL function or program.
         ValueError: the text defines none or several.
     """
-    with _one_at_a_time, paused_gc():
-        return _parse(code, filename, source_map)
-
-
-def _parse(code: str, filename: str, source_map: SourceMap | None) -> ir.Function | ir.Program:
-    try:
-        tree = ast.parse(code, filename)
-        compiled = _compile_module_level(tree, code, filename)
-    except SyntaxError as error:
-        raise _compile_error(error, filename) from error
-    source = SourceText(filename, code, tree, source_map, is_text=True)
-    with _registered(source):
-        try:
+    with paused_gc():
+        source = _checked_source(code, filename, source_map)
+        with source_lines_attached(source.lines, of=source.filename):
             _check_decorators(source)
-            namespace = _execute(source, compiled)
-        except ParserError as error:
-            if error.source_lines is None:
-                error.source_lines = source.lines
-            raise
-    return _only_definition(namespace)
+            return _only_definition(TextModule(source).read())
 
 
 def loads(filepath: str | os.PathLike[str]) -> ir.Function | ir.Program:
@@ -104,9 +68,48 @@ def _require_program(found: ir.Function | ir.Program) -> ir.Program:
     raise ValueError("Expected @pl.program but found @pl.function")
 
 
-def _compile_error(error: SyntaxError, filename: str) -> SyntaxError:
-    place = (error.filename, error.lineno, error.offset, error.text)
-    return SyntaxError(f"Failed to compile code from {filename}: {error}", place)
+# -- syntax --------------------------------------------------------------------------------------------------
+
+
+def _checked_source(code: str, filename: str, source_map: SourceMap | None) -> SourceText:
+    """The text with its syntax tree.
+
+    Raises:
+        SyntaxError: Python would refuse to compile the text.
+    """
+    try:
+        tree = ast.parse(code, filename)
+        _check_as_python(tree, code, filename)
+    except SyntaxError as error:
+        place = (error.filename, error.lineno, error.offset, error.text)
+        raise SyntaxError(f"Failed to compile code from {filename}: {error}", place) from error
+    except (ValueError, RecursionError, MemoryError) as error:  # null characters; nesting beyond all reason
+        raise SyntaxError(
+            f"Failed to compile code from {filename}: {error or 'nested too deeply'}"
+        ) from error
+    return SourceText(filename, code, tree, source_map, is_text=True)
+
+
+def _check_as_python(tree: ast.Module, code: str, filename: str) -> None:
+    """Let Python's compiler look for mistakes that a syntax tree does not show; nothing is executed.
+
+    Bodies of DSL functions are left out, as the parser reads them itself. A few mistakes in bodies only show
+    here (a `break` outside a loop); a text that mentions such words is checked as a whole."""
+    functions: list[ast.FunctionDef] = []
+    if not _COMPILER_CHECKED.search(code):
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        members = [*tree.body, *(member for node in classes for member in node.body)]
+        functions = [
+            member for member in members if isinstance(member, ast.FunctionDef) and _is_parsed(member)
+        ]
+    bodies = [function.body for function in functions]
+    for function in functions:
+        function.body = [ast.copy_location(ast.Pass(), function.body[0])]
+    try:
+        compile(tree, filename, "exec", dont_inherit=True)
+    finally:
+        for function, body in zip(functions, bodies, strict=True):
+            function.body = body
 
 
 # -- decorators checked before anything runs -----------------------------------------------------------------
@@ -155,91 +158,10 @@ def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
             )
 
 
-# -- running the module level --------------------------------------------------------------------------------
-
-
-def _compile_module_level(tree: ast.Module, code: str, filename: str) -> types.CodeType:
-    """Compile the text. Bodies of DSL functions are left out: they are parsed and never run.
-
-    A few mistakes in bodies only show when Python compiles them (a `break` outside a loop); a text that
-    mentions such words is compiled as a whole."""
-    functions: list[ast.FunctionDef] = []
-    if not _COMPILER_CHECKED.search(code):
-        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-        members = [*tree.body, *(member for node in classes for member in node.body)]
-        functions = [
-            member for member in members if isinstance(member, ast.FunctionDef) and _is_parsed(member)
-        ]
-    bodies = [function.body for function in functions]
-    for function in functions:
-        function.body = [ast.copy_location(ast.Pass(), function.body[0])]
-    try:
-        return compile(tree, filename, "exec", dont_inherit=True)
-    finally:
-        for function, body in zip(functions, bodies, strict=True):
-            function.body = body
-
-
-def _execute(source: SourceText, compiled: types.CodeType) -> _Namespace:
-    import pypto.language as pl
-    import pypto.language.distributed as pld
-
-    module = types.ModuleType(_MODULE_NAME)
-    namespace = _Namespace(pl=pl, pld=pld, __name__=_MODULE_NAME, __file__=source.filename)
-    previous = sys.modules.get(_MODULE_NAME)
-    sys.modules[_MODULE_NAME] = module
-    try:
-        exec(compiled, namespace)
-    except (ParserError, *BUG_CLASSES):
-        raise
-    except Exception as error:
-        raise _execution_error(source, error) from error
-    finally:
-        if previous is None:
-            sys.modules.pop(_MODULE_NAME, None)
-        else:
-            sys.modules[_MODULE_NAME] = previous
-    return namespace
-
-
-def _execution_error(source: SourceText, error: Exception) -> Exception:
-    lines = [
-        line
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == source.filename
-    ]
-    if not lines:
-        return RuntimeError(f"Error executing code from {source.filename}: {error}")
-    return ParserSyntaxError(
-        f"{type(error).__name__}: {error}", span=source.point(lines[-1], 0), source_lines=source.lines
-    )
-
-
-@contextmanager
-def _registered(source: SourceText) -> Iterator[None]:
-    """Let decorators find the text under its file name, for the time of the parse."""
-    name = source.filename
-    cached = linecache.cache.get(name)
-    known = load_source(name) if cached is not None else None
-    linecache.cache[name] = (len(source.text), None, source.text.splitlines(keepends=True), name)
-    remember_source(source)
-    try:
-        yield
-    finally:
-        forget_source(name)
-        if cached is None:
-            linecache.cache.pop(name, None)
-        else:
-            linecache.cache[name] = cached
-        if known is not None:
-            remember_source(known)
-
-
-def _only_definition(namespace: _Namespace) -> ir.Function | ir.Program:
-    found = {id(value): value for value in namespace.values() if isinstance(value, (ir.Function, ir.Program))}
+def _only_definition(found: list[ir.Function | ir.Program]) -> ir.Function | ir.Program:
     if not found:
         raise ValueError("No @pl.function or @pl.program found in the code")
     if len(found) > 1:
-        names = ", ".join(value.name for value in found.values())
+        names = ", ".join(value.name for value in found)
         raise ValueError(f"Multiple functions/programs found in the code: {names}")
-    return next(iter(found.values()))
+    return found[0]

@@ -6,14 +6,17 @@ Evaluation happens at parse time and only over these values; a body itself is ne
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto import ir
 from pypto.core.errors import InternalError
+from pypto.language.parser.arithmetic import BINARY, UNARY, TooLarge
 from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.language.typing import DynVar, Scalar
+
+if TYPE_CHECKING:
+    from pypto.language.parser.source import SourceText
 
 SAFE_BUILTINS: dict[str, Any] = {
     f.__name__: f
@@ -22,23 +25,6 @@ SAFE_BUILTINS: dict[str, Any] = {
 
 NOT_FOUND: Any = object()
 BUG_CLASSES = (InternalError, AssertionError)
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.MatMult: operator.matmul,
-}
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
 
 
 class Closure:
@@ -81,8 +67,7 @@ class Closure:
             if value is not NOT_FOUND:
                 return value
         try:
-            code = compile(ast.Expression(node), "<closure>", "eval")
-            return eval(code, self.namespace)
+            return self._run(node)
         except NameError as error:
             raise ParserTypeError(
                 f"Cannot resolve expression '{ast.unparse(node)}': {error}",
@@ -96,16 +81,31 @@ class Closure:
                 f"Failed to evaluate expression '{ast.unparse(node)}': {error}", span=span
             ) from error
 
+    def _run(self, node: ast.expr) -> Any:
+        """The value of an expression that stands in Python code, computed by Python."""
+        code = compile(ast.Expression(node), "<closure>", "eval")
+        return eval(code, self.namespace)
+
+    def derived(self, *layers: Mapping[str, Any]) -> Closure:
+        """A closure of the same kind over other names."""
+        return Closure(*layers)
+
+    def check_signature_annotation(self, node: ast.expr, source: SourceText) -> None:
+        """Raise what is wrong with a signature annotation; Python has evaluated those of its own code."""
+
     def fold(self, node: ast.expr, is_dsl_name: Callable[[str], bool]) -> Any:
         """The value of an arithmetic tree over constants and captured names, or `NOT_FOUND`.
 
         `NOT_FOUND` also when some name belongs to the DSL, or Python itself cannot compute the value.
+
+        Raises:
+            TooLarge: the value has more digits than a program can mean.
         """
         if not is_foldable(node, is_dsl_name):
             return NOT_FOUND
         try:
             return self._fold(node)
-        except BUG_CLASSES:
+        except (TooLarge, *BUG_CLASSES):
             raise
         except Exception:
             return NOT_FOUND  # the ordinary path reports what is wrong
@@ -117,14 +117,14 @@ class Closure:
             node = node.left
         value = self._fold_operand(node)
         for op, right in reversed(pending):
-            value = _BINARY[type(op)](value, self._fold(right))
+            value = BINARY[type(op)](value, self._fold(right))
         return value
 
     def _fold_operand(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.UnaryOp):
-            return _UNARY[type(node.op)](self._fold(node.operand))
+            return UNARY[type(node.op)](self._fold(node.operand))
         assert isinstance(node, ast.Name)
         value = self.lookup(node.id)
         if value is NOT_FOUND:
@@ -140,7 +140,7 @@ def is_foldable(node: ast.expr, is_dsl_name: Callable[[str], bool]) -> bool:
         if isinstance(node, ast.Name):
             return not is_dsl_name(node.id)
         if isinstance(node, ast.UnaryOp):
-            if type(node.op) not in _UNARY:
+            if type(node.op) not in UNARY:
                 return False
             node = node.operand
         elif isinstance(node, ast.BinOp):

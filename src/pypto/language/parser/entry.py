@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -10,15 +11,20 @@ from typing import Any
 
 from pypto import ir
 from pypto.compile_profiling import get_active_profiler
+from pypto.core.garbage import paused_gc
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser import calls, control_flow, expressions, scopes, statements, subscripts  # noqa: F401
 from pypto.language.parser.closure import Closure
 from pypto.language.parser.diagnostics import ParserError
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
-from pypto.core.garbage import paused_gc
 from pypto.language.parser.program_context import ProgramContext
-from pypto.language.parser.program_definitions import define_program, remember_externals
-from pypto.language.parser.source import find_class, find_function, load_source
+from pypto.language.parser.program_definitions import (
+    MethodValues,
+    define_program,
+    remember_externals,
+    values_of_method,
+)
+from pypto.language.parser.source import SourceText, find_class, find_function, load_source
 
 
 def parse_python_function(function: FunctionType, closure: Closure, options: FunctionOptions) -> ir.Function:
@@ -28,11 +34,18 @@ def parse_python_function(function: FunctionType, closure: Closure, options: Fun
         source, node = find_function(
             code.co_filename, function.__name__, code.co_firstlineno, function.__globals__
         )
-        program = ProgramContext(strict_ssa=options.strict_ssa)
         with source_lines_attached(source.lines):
-            parsed = define_function(source, node, closure, program, options)
-        remember_externals(parsed, program.externals)
-        return parsed
+            return parse_function_definition(source, node, closure, options)
+
+
+def parse_function_definition(
+    source: SourceText, node: ast.FunctionDef, closure: Closure, options: FunctionOptions
+) -> ir.Function:
+    """The IR of the definition of a standalone function."""
+    program = ProgramContext(strict_ssa=options.strict_ssa)
+    parsed = define_function(source, node, closure, program, options)
+    remember_externals(parsed, program.externals)
+    return parsed
 
 
 def parse_python_class(cls: type, closure: Closure, line: int, filename: str, strict_ssa: bool) -> ir.Program:
@@ -43,12 +56,25 @@ def parse_python_class(cls: type, closure: Closure, line: int, filename: str, st
     lines = [function.__code__.co_firstlineno for function in functions]
     if functions:
         filename = functions[0].__code__.co_filename
-    profiler = get_active_profiler()
-    stage = nullcontext() if profiler is None else profiler.stage("parse")
-    with stage, paused_gc(), source_lines_attached():
+    values = {member.__name__: values_of_method(member) for member in members}
+    with paused_gc(), source_lines_attached():
         source, node = find_class(filename, cls.__name__, lines or [line], closure.namespace)
         with source_lines_attached(source.lines):
-            return define_program(source, node, vars(cls), closure, strict_ssa)
+            return parse_class_definition(source, node, values, closure, strict_ssa=strict_ssa)
+
+
+def parse_class_definition(
+    source: SourceText,
+    node: ast.ClassDef,
+    values: Mapping[str, MethodValues],
+    closure: Closure,
+    *,
+    strict_ssa: bool,
+) -> ir.Program:
+    """The IR of the definition of a class of methods."""
+    profiler = get_active_profiler()
+    with nullcontext() if profiler is None else profiler.stage("parse"):
+        return define_program(source, node, values, closure, strict_ssa)
 
 
 def capture_inline(function: FunctionType, closure: Mapping[str, Any]) -> InlineFunction:
@@ -69,13 +95,15 @@ def capture_inline(function: FunctionType, closure: Mapping[str, Any]) -> Inline
 
 
 @contextmanager
-def source_lines_attached(fallback: list[str] | None = None) -> Iterator[None]:
-    """Give errors the lines of the file they point into."""
+def source_lines_attached(fallback: list[str] | None = None, of: str | None = None) -> Iterator[None]:
+    """Give errors the lines of the file they point into; `fallback` are those of the file `of`."""
     try:
         yield
     except ParserError as error:
+        filename = error.span["filename"] if error.span is not None else None
+        if error.source_lines is None and fallback is not None and filename in (None, of):
+            error.source_lines = fallback
         if error.source_lines is None:
-            filename = error.span["filename"] if error.span is not None else None
             known = load_source(filename) if filename else None
             lines = known.lines if known is not None else linecache.getlines(filename or "")
             error.source_lines = [line.rstrip("\n") for line in lines] or fallback

@@ -8,6 +8,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.ir.op_registry import create_op_call
+from pypto.language.parser.arithmetic import TooLarge
 from pypto.language.parser.closure import NOT_FOUND, is_foldable, value_to_ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import FunctionParser, expression
@@ -127,13 +128,22 @@ def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
 
 def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
     """The constant that an expression over captured values amounts to."""
-    value = p.closure.fold(node, p.names.__contains__)
+    try:
+        value = p.closure.fold(node, p.names.__contains__)
+    except TooLarge as error:
+        raise _too_large(p, node) from error
     if value is NOT_FOUND:
         return None
     try:
         return value_to_ir(value, p.span(node), p.resolve_dyn)
-    except (ParserTypeError, TypeError):
+    except ParserTypeError:
         return None
+    except TypeError as error:
+        raise _too_large(p, node) from error
+
+
+def _too_large(p: FunctionParser, node: ast.expr) -> ParserTypeError:
+    return ParserTypeError("Integer constant does not fit into 64 bits", span=p.span(node))
 
 
 @expression(ast.UnaryOp)

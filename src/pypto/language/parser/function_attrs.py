@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import warnings
 from typing import Any
 
@@ -64,6 +65,19 @@ def _plain_value(key: str, value: Any) -> Any:
             hint="Parameters can be named in pl.func_attr({...}) at the start of the body",
         )
     return value
+
+
+def external_source_path(path: str | os.PathLike[str], defining_file: str) -> str:
+    """The absolute path of an `external_source=`; relative ones start at the file with the decorator.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    base = os.path.dirname(os.path.abspath(defining_file))
+    absolute = os.path.abspath(os.path.join(base, os.fspath(path)))
+    if not os.path.isfile(absolute):
+        raise ValueError(f"external_source: file not found: {absolute}")
+    return absolute
 
 
 # -- prologue ------------------------------------------------------------------------------------------------

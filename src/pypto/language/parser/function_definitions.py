@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pypto import ir
 from pypto.ir.walk import type_exprs, vars_in
@@ -24,6 +25,7 @@ from pypto.language.parser.source import SourceText
 from pypto.language.typing import DynVar
 
 _HOST = ir.level_to_linqu_level(ir.Level.HOST)
+_T = TypeVar("_T")
 _KERNEL_TYPES = (ir.FunctionType.AIC, ir.FunctionType.AIV)
 
 
@@ -103,7 +105,7 @@ def _define(
     end = last_line if last_line is not None else _with_trailing_comments(source, node)
     parser.comments = comments_between(source, node.lineno, end)
     params = _parameters(parser, node, options)
-    returns = result_types(parser, node.returns)
+    returns = _as_python(parser, node.returns, lambda: result_types(parser, node.returns))
     attrs = options.stored_attrs()
     docstring, prologue, rest = split_prologue(node.body)
     parse_prologue(parser, prologue, attrs)
@@ -171,13 +173,24 @@ def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDi
             span=p.span(argument),
             hint=f"For example {name}: pl.Tensor[[64, 64], pl.FP32]",
         )
-    kind, direction = parameter_type(p, argument.annotation, name)
+    annotation = argument.annotation
+    kind, direction = _as_python(p, annotation, lambda: parameter_type(p, annotation, name))
     var = ir.Var(name, kind, p.span(argument))
     if isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.INDEX:
         _bind_symbol(p, name, var, argument)
     p.params.append(var)
     p.names.bind(name, var)
     return var, direction
+
+
+def _as_python(p: FunctionParser, annotation: ast.expr | None, resolve: Callable[[], _T]) -> _T:
+    """What an annotation of the signature means; if it means nothing, Python's own complaint comes first."""
+    try:
+        return resolve()
+    except ParserTypeError:
+        if annotation is not None:
+            p.closure.check_signature_annotation(annotation, p.source)
+        raise
 
 
 def _bind_symbol(p: FunctionParser, name: str, var: ir.Var, argument: ast.arg) -> None:

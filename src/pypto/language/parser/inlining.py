@@ -6,7 +6,6 @@ import ast
 
 from pypto import ir
 from pypto.language.inline_function import InlineFunction
-from pypto.language.parser.closure import Closure
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
@@ -29,7 +28,7 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
         is_text=p.source.is_text,
     )
     p.source = source
-    p.closure = Closure(helper.closure_vars, p.closure.namespace)
+    p.closure = p.closure.derived(helper.closure_vars, p.closure.namespace)
     p.comments = comments_between(source, helper.func_def.lineno, helper.func_def.end_lineno or 0)
     p.inline_return = None
     p.inline_depth += 1

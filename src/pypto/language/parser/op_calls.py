@@ -12,6 +12,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.core.errors import InternalError
+from pypto.ir.op_registry import is_op_registered
 from pypto.ir.utils import use_parser_span
 from pypto.language.parser.attr_values import call_attrs
 from pypto.language.parser.closure import NOT_FOUND
@@ -142,15 +143,15 @@ _MARKERS = frozenset({"no_dep", "dump_tag"})
 
 def _category_op(category: str, name: str) -> OpFunction | tuple[str, tuple[str, ...]]:
     module = importlib.import_module(f"pypto.language.op.{category}_ops")
-    call = None if name.startswith("_") else getattr(module, name, None)
+    call = getattr(module, name, None) if name in module.__all__ and name not in _MARKERS else None
     if callable(call) and not isinstance(call, type):
         return OpFunction(f"pl.{category}", name, call)
-    if category in _FALLBACK_CATEGORIES:
+    if category in _FALLBACK_CATEGORIES and is_op_registered(f"{category}.{name.rstrip('_')}"):
         builders = importlib.import_module(f"pypto.ir.op.{category}_ops")
-        call = None if name.startswith("_") else getattr(builders, name, None)
-        if callable(call) and not isinstance(call, type):
-            return OpFunction(f"pl.{category}", name, _unwrapping(call))
-    return f"Unknown pl.{category} operation: {name}", tuple(n for n in dir(module) if not n.startswith("_"))
+        builder = getattr(builders, name, None)
+        if builder is not None:
+            return OpFunction(f"pl.{category}", name, _unwrapping(builder))
+    return f"Unknown pl.{category} operation: {name}", tuple(module.__all__)
 
 
 def _unwrapping(builder: Callable[..., ir.Expr]) -> Callable[..., ir.Expr]:
@@ -186,10 +187,9 @@ def _distributed_category_op(category: str, name: str) -> OpFunction | tuple[str
         module = getattr(package, category)
     except AttributeError as error:
         return f"{error}.{name}", ()
-    call = getattr(module, name, None)
-    if callable(call) and not isinstance(call, type):
-        return OpFunction(f"pld.{category}", name, call)
-    return f"Unknown distributed operation 'pld.{category}.{name}'", tuple(dir(module))
+    if name in module.__all__:
+        return OpFunction(f"pld.{category}", name, getattr(module, name))
+    return f"Unknown distributed operation 'pld.{category}.{name}'", tuple(module.__all__)
 
 
 # -- arguments -----------------------------------------------------------------------------------------------

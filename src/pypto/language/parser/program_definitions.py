@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pypto import ir
@@ -21,6 +22,22 @@ from pypto.language.parser.source import SourceText, first_line
 ATTRS_ATTRIBUTE = "__pypto_attrs__"
 EXTERNAL_SOURCE_ATTRIBUTE = "__pypto_external_source__"
 
+
+@dataclass(frozen=True, slots=True)
+class MethodValues:
+    """What the decorator of a method has evaluated: its attributes and the path of its external source."""
+
+    attrs: dict[str, Any] = field(default_factory=dict)
+    external_source: str | None = None
+
+
+def values_of_method(function: Any) -> MethodValues:
+    """What `@pl.function` has stored on a Python function of a class body."""
+    return MethodValues(
+        getattr(function, ATTRS_ATTRIBUTE, {}), getattr(function, EXTERNAL_SOURCE_ATTRIBUTE, None)
+    )
+
+
 _externals_of: weakref.WeakKeyDictionary[ir.Function, dict[str, ir.Function]] = weakref.WeakKeyDictionary()
 
 
@@ -31,7 +48,11 @@ def remember_externals(function: ir.Function, externals: Mapping[str, ir.Functio
 
 
 def define_program(
-    source: SourceText, node: ast.ClassDef, members: Mapping[str, Any], closure: Closure, strict_ssa: bool
+    source: SourceText,
+    node: ast.ClassDef,
+    values: Mapping[str, MethodValues],
+    closure: Closure,
+    strict_ssa: bool,
 ) -> ir.Program:
     """Parse the decorated methods of a class."""
     methods = [
@@ -50,7 +71,7 @@ def define_program(
     _collect_reserved_buffers(source, methods, closure, program)
     functions: list[ir.Function] = []
     for position, method in enumerate(methods):
-        options = _options(source, method, members, closure, program)
+        options = _options(source, method, values.get(method.name, MethodValues()), closure, program)
         following = methods[position + 1] if position + 1 < len(methods) else None
         last_line = first_line(following) - 1 if following is not None else None
         function = define_function(source, method, closure, program, options, last_line)
@@ -83,15 +104,14 @@ def _decorator(node: ast.FunctionDef) -> ast.expr | None:
 def _options(
     source: SourceText,
     node: ast.FunctionDef,
-    members: Mapping[str, Any],
+    values: MethodValues,
     closure: Closure,
     program: ProgramContext,
 ) -> FunctionOptions:
     """What the decorator says: flags from its source, evaluated values from the decorated function."""
-    function = members.get(node.name)
     options = FunctionOptions(
-        attrs=dict(getattr(function, ATTRS_ATTRIBUTE, {})),
-        external_source=getattr(function, EXTERNAL_SOURCE_ATTRIBUTE, None),
+        attrs=dict(values.attrs),
+        external_source=values.external_source,
         strict_ssa=program.strict_ssa,
     )
     decorator = _decorator(node)
