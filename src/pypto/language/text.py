@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ from pypto.language.parser.slots import last_name
 from pypto.language.parser.source import SourceMap, SourceText
 from pypto.language.parser.text_module import TextModule
 
-_COMPILER_CHECKED = re.compile(r"\b(?:break|continue|await|nonlocal|global|async)\b")
+_COMPILER_CHECKED = ("break", "continue", "await", "nonlocal", "global ", "async ")
 _CHECKED_KEYWORDS: dict[str, type[Any]] = {"type": ir.FunctionType, "level": ir.Level, "role": ir.Role}
 
 
@@ -96,7 +95,7 @@ def _check_as_python(tree: ast.Module, code: str, filename: str) -> None:
     Bodies of DSL functions are left out, as the parser reads them itself. A few mistakes in bodies only show
     here (a `break` outside a loop); a text that mentions such words is checked as a whole."""
     functions: list[ast.FunctionDef] = []
-    if not _COMPILER_CHECKED.search(code):
+    if not any(word in code for word in _COMPILER_CHECKED):
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         members = [*tree.body, *(member for node in classes for member in node.body)]
         functions = [
