@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -23,6 +24,10 @@ from pathlib import Path
 
 _NAMES_ON_PATH = ("c++", "g++", "clang++")
 _LONG_ORCHESTRATION = 8192  # bytes of source; about twenty tasks
+# What the kernel calls instruction sets of x86 that compilers use for arithmetic.
+_X86_COMPUTES = re.compile(
+    r"s?sse|pni$|avx|fma|f16c$|bmi[12]$|abm$|popcnt$|movbe$|xop$|tbm$|3dnow|gfni$|vaes$|aes$|vpclmul|pclmul|amx|adx$"
+)
 _PROBE_SOURCE = 'extern "C" int pypto_probe(int x) { return x + 1; }\n'
 
 
@@ -102,6 +107,28 @@ def target_cpu() -> str:
         features = "\n".join(line for line in first.splitlines() if line.startswith(wanted))
     digest = hashlib.sha256(features.encode()).hexdigest()[:16]
     return f"{platform.system().lower()}-{platform.machine()}-{digest}"
+
+
+@functools.cache
+def target_system() -> str:
+    """CPU family, system and C library of this machine, as `x86_64-linux-gnu`."""
+    system = platform.system().lower()
+    words = [platform.machine(), system]
+    if system == "linux":
+        words.append("gnu" if platform.libc_ver()[0] == "glibc" else "musl")
+    return "-".join(words)
+
+
+@functools.cache
+def cpu_features() -> frozenset[str]:
+    """The instruction sets of this machine that code tuned for it may use."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return frozenset({target_cpu()})
+    found = re.search(r"^(flags|Features)\s*:(.*)$", info.read_text(errors="replace"), re.MULTILINE)
+    if found is None:
+        return frozenset({target_cpu()})
+    return frozenset(f for f in found[2].split() if found[1] == "Features" or _X86_COMPUTES.match(f))
 
 
 def kernel_include_dir() -> Path:

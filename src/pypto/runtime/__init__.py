@@ -18,9 +18,11 @@ _HOMES = {
     "compile_program": "compile",
     "compiler_runs": "build",
     "execute_compiled": "runner",
+    "load_bundle": "bundle",
     "run": "runner",
     "CompileError": "build",
     "StoreError": "store",
+    "write_bundle": "bundle",
 }
 
 __all__ = [*_HOMES, "ensure_pto_isa_root", "pto_isa_include_dir"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto.runtime import task_interface as limits
-from pypto.runtime.native_runtime import NativeKernel, NativeProgram
+from pypto.runtime.native_runtime import KERNEL_ENTRY, NativeKernel, NativeProgram
 from pypto.runtime.task_interface import ArgDirection
 
 ENTRY = "aicpu_orchestration_entry"
@@ -39,14 +39,21 @@ class CoreCallable:
     binary: Binary
     name: str = ""
     core_type: str = "aiv"
+    entry: str = KERNEL_ENTRY
 
     @classmethod
     def build(
-        cls, signature: Sequence[ArgDirection], binary: Binary, *, name: str = "", core_type: str = "aiv"
+        cls,
+        signature: Sequence[ArgDirection],
+        binary: Binary,
+        *,
+        name: str = "",
+        core_type: str = "aiv",
+        entry: str = KERNEL_ENTRY,
     ) -> CoreCallable:
         """Raises `ValueError` for a signature of more tensors than a kernel takes."""
         _check_count("kernel signature", len(signature), limits.MAX_KERNEL_TENSORS)
-        return cls(tuple(signature), binary, name, core_type)
+        return cls(tuple(signature), binary, name, core_type, entry)
 
     @property
     def sig_count(self) -> int:
@@ -131,7 +138,7 @@ class ChipCallable:
     def program(self) -> NativeProgram:
         """The orchestration bound to the runtime; every distinct binary is loaded once per process."""
         rows = [
-            NativeKernel(func_id, child.name, child.core_type == "aic", child.binary.path)
+            NativeKernel(func_id, child.name, child.core_type == "aic", child.binary.path, child.entry)
             for func_id, child in self.children
         ]
         return NativeProgram(self.binary.path, self.func_name, self.config_name, rows)

@@ -24,18 +24,21 @@ from pypto.runtime.native_runtime import pack_options
 from pypto.runtime.run_config import RunConfig, run_options
 
 NEXT_LEVELS = "next_levels"
+Assembled = tuple[ChipCallable, str, Mapping[str, Any]]
 PreparedArguments = tuple[BoundArguments, tuple[Any, ...], bool]
 
 
 class OrchestrationProgram:
     """One orchestration with its build directory; callable."""
 
+    kind = "CompiledProgram"
+
     def __init__(self, name: str, output_dir: Path, platform: str, signature: CallSignature) -> None:
         self.name = name
         self.output_dir = output_dir
         self.platform = platform
         self._signature = signature
-        self._binder = ArgumentBinder(signature)
+        self._binder = ArgumentBinder(signature, self.kind)
 
     @property
     def param_names(self) -> list[str]:
@@ -50,12 +53,20 @@ class OrchestrationProgram:
     def has_return(self) -> bool:
         return self._signature.has_return
 
+    @property
+    def signature(self) -> CallSignature:
+        """Parameters and number of results, as the user wrote them."""
+        return self._signature
+
     def load(self) -> ChipCallable:
         """Compile what the store lacks and load it. Happens once; later calls give the same object."""
         return self._assembled[0]
 
     @functools.cached_property
-    def _assembled(self) -> tuple[ChipCallable, str, Mapping[str, Any]]:
+    def _assembled(self) -> Assembled:
+        return self._assemble()
+
+    def _assemble(self) -> Assembled:
         return compile_and_assemble(self.output_dir, self.platform)
 
     @property
@@ -177,7 +188,8 @@ class CompiledProgram:
             return parts[name]
         raise AttributeError(f"'CompiledProgram' object has no attribute '{name}'")
 
-    def _single(self) -> OrchestrationProgram:
+    def single(self) -> OrchestrationProgram:
+        """The orchestration of a program that has one. Raises `TypeError` naming them for several."""
         if self._only is None:
             names = ", ".join(self._parts)
             raise TypeError(f"the program has several orchestrations; choose one by name: {names}")
@@ -185,50 +197,50 @@ class CompiledProgram:
 
     @property
     def param_names(self) -> list[str]:
-        return self._single().param_names
+        return self.single().param_names
 
     @property
     def output_indices(self) -> list[int]:
-        return self._single().output_indices
+        return self.single().output_indices
 
     @property
     def has_return(self) -> bool:
-        return self._single().has_return
+        return self.single().has_return
 
     def load(self) -> ChipCallable:
-        return self._single().load()
+        return self.single().load()
 
     @property
     def chip_callable(self) -> ChipCallable:
-        return self._single().chip_callable
+        return self.single().chip_callable
 
     @property
     def runtime_name(self) -> str:
-        return self._single().runtime_name
+        return self.single().runtime_name
 
     @property
     def runtime_config(self) -> Mapping[str, Any]:
-        return self._single().runtime_config
+        return self.single().runtime_config
 
     def build_orch_args(self, *args: Any, worker: Any = None) -> PreparedArguments:
-        return self._single().build_orch_args(*args, worker=worker)
+        return self.single().build_orch_args(*args, worker=worker)
 
     def build_call_config(
         self, config: RunConfig | None = None, *, aicpu_thread_num: int | None = None, dfx_dir: Any = None
     ) -> bytes:
-        return self._single().build_call_config(config, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
+        return self.single().build_call_config(config, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
 
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         only = self._only
         if only is None:
-            only = self._single()
+            only = self.single()
         return only(*args, config=config)
 
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
         """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""
         if self.program is not None:
             return extract_param_infos(self.program)
-        signature = self._single()._signature
+        signature = self.single().signature
         return list(signature.params), signature.output_indices, []
 
     def __str__(self) -> str:

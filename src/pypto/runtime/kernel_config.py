@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto.passes.context import RuntimeKind, runtime_kind_to_name
 from pypto.runtime import task_interface
 from pypto.runtime.task_interface import ArgDirection
 
 FILE_NAME = "kernel_config.py"
 DEFAULT_RUNTIME = "tensormap_and_ringbuffer"
+RUNTIMES = tuple(runtime_kind_to_name(kind) for kind in RuntimeKind)  # one scheduler serves all on a CPU
 _CORE_TYPES = ("aiv", "aic")
 
 
@@ -66,6 +68,8 @@ def load_kernel_config(work_dir: Path) -> KernelConfig:
     runtime = names.get("RUNTIME_CONFIG", {})
     if not isinstance(rows, list) or not isinstance(orchestration, dict) or not isinstance(runtime, dict):
         raise ValueError(f"{path} must define KERNELS (a list) and ORCHESTRATION (a dict)")
+    if runtime.get("runtime", DEFAULT_RUNTIME) not in RUNTIMES:
+        raise ValueError(f"{path}: Unknown runtime '{runtime['runtime']}'; known are {', '.join(RUNTIMES)}")
     kernels = tuple(_kernel_row(path, row) for row in rows)
     _check_ids(path, kernels)
     return KernelConfig(kernels, _orchestration_row(path, orchestration), runtime)

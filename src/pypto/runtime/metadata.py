@@ -86,9 +86,9 @@ def _param_info(param: ir.Var, direction: ir.ParamDirection) -> ParamInfo:
     raise TypeError(f"Parameter '{name}' is a {type(kind).__name__}; a caller can pass tensors and scalars")
 
 
-def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, backend: BackendType) -> Path:
-    """Write `compiled_meta.json`; a reader sees the old file or the new one."""
-    content = {
+def sidecar_content(signature: CallSignature, platform: str, backend: BackendType) -> dict[str, Any]:
+    """What `compiled_meta.json` says."""
+    return {
         "schema": _SCHEMA,
         "params": [
             {"name": p.name, "direction": p.direction.name, "shape": p.shape, "dtype": str(p.dtype)}
@@ -98,6 +98,11 @@ def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, bac
         "platform": platform,
         "backend_type": backend.name,
     }
+
+
+def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, backend: BackendType) -> Path:
+    """Write `compiled_meta.json`; a reader sees the old file or the new one."""
+    content = sidecar_content(signature, platform, backend)
     path = output_dir / SIDECAR
     temporary = output_dir / f".{SIDECAR}.tmp"
     temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -123,6 +128,11 @@ def read_sidecar(output_dir: Path) -> Sidecar:
         content = json.loads(path.read_bytes().decode("utf-8"))
     except (OSError, ValueError) as error:
         raise _malformed(path, f"cannot be read: {error}") from error
+    return parse_sidecar(path, content)
+
+
+def parse_sidecar(path: object, content: Any) -> Sidecar:
+    """The metadata in parsed JSON. `path` says where it is from. Raises `ValueError`."""
     if not isinstance(content, dict):
         raise _malformed(path, "is not an object")
     schema = _field(path, content, "schema", int)
@@ -134,7 +144,7 @@ def read_sidecar(output_dir: Path) -> Sidecar:
     return Sidecar(signature, _field(path, content, "platform", str), backend)
 
 
-def _read_param(path: Path, entry: Any) -> ParamInfo:
+def _read_param(path: object, entry: Any) -> ParamInfo:
     if not isinstance(entry, dict):
         raise _malformed(path, "has a parameter that is not an object")
     name = _field(path, entry, "name", str)
@@ -151,7 +161,7 @@ def _read_param(path: Path, entry: Any) -> ParamInfo:
     return ParamInfo(name, direction, shape, dtype)
 
 
-def _field(path: Path, content: dict[str, Any], name: str, kind: type) -> Any:
+def _field(path: object, content: dict[str, Any], name: str, kind: type) -> Any:
     if name not in content:
         raise _malformed(path, f"lacks the field '{name}'")
     if type(content[name]) is not kind:
@@ -159,12 +169,12 @@ def _field(path: Path, content: dict[str, Any], name: str, kind: type) -> Any:
     return content[name]
 
 
-def _member(path: Path, enum_class: Any, name: str) -> Any:
+def _member(path: object, enum_class: Any, name: str) -> Any:
     found = enum_class.__members__.get(name)
     if found is None:
         raise _malformed(path, f"names an unknown {enum_class.__name__} '{name}'")
     return found
 
 
-def _malformed(path: Path, what: str) -> ValueError:
+def _malformed(path: object, what: str) -> ValueError:
     return ValueError(f"{path} {what}; recompile the program")

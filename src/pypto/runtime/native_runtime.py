@@ -23,8 +23,11 @@ _ERROR_BYTES = 4096
 _LARGE_CODE = 1 << 20
 _DESCRIPTOR = struct.Struct("=QQQ5I5III")
 _OPTIONS = struct.Struct("@6iP")
+KERNEL_ENTRY = "kernel_entry"
 
 _libraries: dict[Path, ctypes.CDLL] = {}
+_task_runtime: ctypes.CDLL | None = None
+_task_runtime_guard = threading.Lock()
 _orchestrations_loaded = 0
 _guard = threading.Lock()
 
@@ -49,6 +52,7 @@ class NativeKernel:
     name: str
     is_cube: bool
     library: Path
+    entry: str = KERNEL_ENTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class NativeProgram:
     def __init__(self, orchestration: Path, entry: str, config: str, kernels: Sequence[NativeKernel]) -> None:
         global _orchestrations_loaded
         runtime = _runtime()
-        library = _load(orchestration)
+        library = load_library(orchestration)
         with _guard:
             _orchestrations_loaded += 1
         handle = runtime.pypto_program_new(
@@ -115,11 +119,11 @@ class NativeProgram:
         self._finalizer = weakref.finalize(self, runtime.pypto_program_free, self._handle)
         self._finalizer.atexit = False
         for kernel in kernels:
-            code = _load(kernel.library)
+            code = _load_kernel(kernel)
             runtime.pypto_program_add_kernel(
                 self._handle,
                 kernel.func_id,
-                _address(code, "kernel_entry", kernel.library),
+                _address(code, kernel.entry, kernel.library),
                 _workspace_bytes(code),
                 int(kernel.is_cube),
                 kernel.name.encode(),
@@ -180,9 +184,22 @@ def orchestrations_loaded() -> int:
     return _orchestrations_loaded
 
 
-@functools.cache
-def _runtime() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(build.runtime_library()))
+def use_runtime(library: Path) -> None:
+    """Take the task runtime from `library`, unless this process has loaded one already."""
+    _runtime(library)
+
+
+def _runtime(given: Path | None = None) -> ctypes.CDLL:
+    """The one task runtime of this process; the first use decides which file it comes from."""
+    global _task_runtime
+    with _task_runtime_guard:
+        if _task_runtime is None:
+            _task_runtime = _load_runtime(given or build.runtime_library())
+        return _task_runtime
+
+
+def _load_runtime(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
     i32, u64, text = ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p
     signatures = {
         "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID, u64]),
@@ -203,12 +220,20 @@ def _runtime() -> ctypes.CDLL:
     return library
 
 
-def _load(path: Path) -> ctypes.CDLL:
+def load_library(path: Path) -> ctypes.CDLL:
+    """The library at `path`, loaded once per process. Raises `OSError`."""
     with _guard:
         library = _libraries.get(path)
         if library is None:
             library = _libraries[path] = ctypes.CDLL(str(path))
         return library
+
+
+def _load_kernel(kernel: NativeKernel) -> ctypes.CDLL:
+    try:
+        return load_library(kernel.library)
+    except OSError as error:
+        raise RuntimeError(f"cannot load kernel '{kernel.name}': {error}") from error
 
 
 def _address(library: ctypes.CDLL, name: str, path: Path) -> ctypes.c_void_p:
