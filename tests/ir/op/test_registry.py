@@ -303,7 +303,9 @@ def test_registering_a_name_twice_or_without_effects_is_an_internal_error() -> N
 
 
 def test_conversion_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pypto.ir.op_conversion._CONVERSIONS", {})  # rules are for the whole process otherwise
+    monkeypatch.setattr(
+        "pypto.ir.op_conversion._CONVERSIONS", {}
+    )  # rules are for the whole process otherwise
     assert ir.has_op_conversion("tensor.add") and ir.has_op_conversion("pld.tensor.put")
     assert not ir.has_op_conversion("test.tensor_op_no_conv") and not ir.has_op_conversion("tensor.dim")
 
