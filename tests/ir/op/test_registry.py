@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 
 import pytest
 
@@ -306,7 +306,7 @@ def test_registering_a_name_twice_or_without_effects_is_an_internal_error() -> N
 
 def test_conversion_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     # Rules are for the whole process otherwise. The package attribute of that name is the decorator.
-    monkeypatch.setattr(sys.modules["pypto.ir.op_conversion"], "_CONVERSIONS", {})
+    monkeypatch.setattr(importlib.import_module("pypto.ir.op_conversion"), "_CONVERSIONS", {})
     assert ir.has_op_conversion("tensor.add") and ir.has_op_conversion("pld.tensor.put")
     assert not ir.has_op_conversion("test.tensor_op_no_conv") and not ir.has_op_conversion("tensor.dim")
 
