@@ -144,12 +144,38 @@ def scalar_extent(name: str, *, scalar_last: bool) -> ir.Function:
     return ir.Function(name, params, [x.type], ir.ReturnStmt([x], SPAN), SPAN, ir.FunctionType.InCore)
 
 
-def test_a_scalar_parameter_that_is_an_extent_needs_no_proof_as_parameters_are_renamed():
+@pytest.mark.parametrize("scalar_last", [False, True], ids=["scalar first", "scalar after its tensor"])
+@pytest.mark.parametrize("same", [True, False], ids=["same expression", "another expression"])
+def test_a_scalar_parameter_that_is_an_extent_merges_if_calls_pass_the_same_expression(
+    scalar_last: bool, same: bool
+):
     rows = symbol("rows")
-    made = tensor(rows, 32)
-    functions = [scalar_extent("a", scalar_last=True), scalar_extent("b", scalar_last=True)]
-    source = program_of(functions, [call("a", [made, rows], made), call("b", [made, rows], made)])
-    assert kernels(dedup(source)) == ["a"]
+    passed, extent = (ir.Add(rows, const(1 if same else n), INDEX, SPAN) for n in (1, 2))
+    made = tensor(extent, 32)
+    functions = [scalar_extent(name, scalar_last=scalar_last) for name in ("a", "b")]
+    args: list[Arg] = [made, passed] if scalar_last else [passed, made]
+    source = program_of(functions, [call("a", args, made), call("b", args, made)])
+    assert reason(source, "b") == (None if same else "proof_binding")
+
+
+def test_a_scalar_extent_must_be_passed_at_every_submit():
+    functions = [scalar_extent(name, scalar_last=False) for name in ("a", "b")]
+    calls = [submit(name, [const(8)], [tensor(8, 32)]) for name in ("a", "b")]
+    assert reason(program_of(functions, calls), "b") == "proof_arity"
+
+
+def test_a_scalar_extent_of_a_signature_outside_the_proof_is_a_renamed_parameter():
+    """Strides take the signature out of the proof; the symbols, of which there are none, are identical."""
+
+    def made(name: str) -> ir.Function:
+        base = scalar_extent(name, scalar_last=False)
+        extra = ir.Var("y", tensor(64, 32, view=STRIDED), SPAN)
+        params = [*zip(base.params_, base.param_directions_, strict=True), (extra, ir.ParamDirection.In)]
+        return ir.Function(name, params, base.return_types_, base.body, SPAN, ir.FunctionType.InCore)
+
+    args: list[Arg] = [const(8), tensor(9, 32), tensor(64, 32, view=STRIDED)]
+    calls = [call(name, args, tensor(9, 32)) for name in ("a", "b")]
+    assert reason(program_of([made("a"), made("b")], calls), "b") is None
 
 
 @pytest.mark.parametrize("scalar_last", [False, True])

@@ -258,9 +258,10 @@ class Numbering:
 
     def _kwargs(self, call: ir.Call | ir.Submit) -> int | None:
         kwargs = call.kwargs_
-        if call.op.name != PEER_OP or PEER_KEY not in kwargs:
+        peer = kwargs.get(PEER_KEY) if call.op.name == PEER_OP else None
+        if not isinstance(peer, str):
             return self._attrs(kwargs)
-        key = ("peer", self._reference(kwargs[PEER_KEY]))
+        key = ("peer", self._reference(peer))
         rest = self._attrs({name: value for name, value in kwargs.items() if name != PEER_KEY})
         return None if rest is None else self._table.intern((key, rest), (rest,))
 

@@ -40,19 +40,21 @@ from pypto.passes.dedup.numbering import Numbering, StructureTable
 from pypto.passes.dedup.reflection import compile_functions, described_classes, instantiate, semantic_fields
 from pypto.passes.dedup.units import Unit
 
-__all__ = ["Projection", "Projector", "signature_symbols"]
+__all__ = ["Projection", "Projector", "extent_variables"]
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
     """A unit in normal form. `forms` has one sequence per function, `references` its calls within the bundle.
 
-    `symbols` are the signature symbols of all functions, in order; `weight` is that of the unit.
+    `symbols` are the signature symbols of all functions, in order; `has_scalar_extents` says whether a
+    parameter is an extent of a signature; `weight` is that of the unit.
     """
 
     forms: tuple[tuple[int, ...], ...]
     references: tuple[tuple[int, ...], ...]
     symbols: tuple[ir.Var, ...]
+    has_scalar_extents: bool
     weight: int
 
     def digest(self) -> int:
@@ -95,8 +97,11 @@ class Projector:
         forms: list[tuple[int, ...]] = []
         references: list[tuple[int, ...]] = []
         symbols: list[ir.Var] = []
+        has_scalar_extents = False
         for function in unit.functions:
-            own_symbols = signature_symbols(function)
+            params, mentioned = set(function.params_), extent_variables(function)
+            own_symbols = tuple(var for var in mentioned if var not in params)
+            has_scalar_extents |= len(own_symbols) < len(mentioned)
             try:
                 self._emit_function(function, own_symbols)
                 names = self._numbering.take_names()
@@ -107,7 +112,7 @@ class Projector:
                 self._numbering.reset()
             references.append(tuple(positions[name] for name in names))
             symbols += own_symbols
-        return Projection(tuple(forms), tuple(references), tuple(symbols), unit.weight)
+        return Projection(tuple(forms), tuple(references), tuple(symbols), has_scalar_extents, unit.weight)
 
     def _emit_function(self, function: ir.Function, symbols: tuple[ir.Var, ...]) -> None:
         emit, numbering, atom = self._form.append, self._numbering, self._table.atom
@@ -170,13 +175,15 @@ class _Close:
         self.results = results
 
 
-def signature_symbols(function: ir.Function) -> tuple[ir.Var, ...]:
-    """Return the variables in parameter and result types that are no parameters, in order of appearance."""
+def extent_variables(function: ir.Function) -> tuple[ir.Var, ...]:
+    """Return the variables in parameter and result types, each once, in order of appearance.
+
+    Those that are no parameters are the symbols of the signature.
+    """
     found: dict[ir.Var, None] = {}
-    params = set(function.params_)
     for declared in (*(param.type for param in function.params_), *function.return_types_):
         if not is_static_type(declared):
-            found.update((var, None) for var in _vars_of_type(declared) if var not in params)
+            found.update(dict.fromkeys(_vars_of_type(declared)))
     return tuple(found)
 
 

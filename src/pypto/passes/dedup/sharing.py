@@ -88,8 +88,13 @@ def _find_representative(
 def _problem_of_merge(
     alias: ProjectedUnit, canonical: ProjectedUnit, index: ReferenceIndex, prover: CallShapeProver
 ) -> Kept | None:
-    """Why `canonical` cannot stand for `alias` although their forms are equal."""
-    if alias.projection.has_symbols_of(canonical.projection):
+    """Why `canonical` cannot stand for `alias` although their forms are equal.
+
+    A parameter that is an extent is a variable of each definition of its own, so it is proved like a
+    symbol; outside the proof it is bound like any parameter, and the symbols decide.
+    """
+    has_same_symbols = alias.projection.has_symbols_of(canonical.projection)
+    if has_same_symbols and (alias.unit.is_bundle or not alias.projection.has_scalar_extents):
         return None
     name = canonical.unit.name
     if alias.unit.is_bundle:
@@ -98,9 +103,11 @@ def _problem_of_merge(
             f"'{name}' is equal, but uses other symbols, and bundles must share theirs",
         )
     (kernel,) = canonical.unit.functions
-    unprovable = describe_unprovable(kernel)
-    if unprovable is None:
-        unprovable = prover.refute(index.sites.get(alias.unit.name, ()), kernel)
-    if unprovable is None:
+    problem = describe_unprovable(kernel)
+    if problem is not None and has_same_symbols:
         return None
-    return Kept(unprovable.reason, f"'{name}' is equal up to its symbols; {unprovable.detail}")
+    if problem is None:
+        problem = prover.refute(index.sites.get(alias.unit.name, ()), kernel)
+    if problem is None:
+        return None
+    return Kept(problem.reason, f"'{name}' is equal up to its symbols; {problem.detail}")
