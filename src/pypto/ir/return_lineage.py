@@ -96,6 +96,11 @@ class ReturnLineage:
         self._functions = functions
         self._known: dict[str, ReturnedParams] = {}
 
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions that may be looked into."""
+        return self._functions
+
     def returned_params(self, function: Function) -> ReturnedParams:
         """Return the parameter behind each result of `function`; empty if nothing can be said about any."""
         if self._functions.get(function.name) is not function:

@@ -459,3 +459,64 @@ def test_tile_loaded_in_one_branch_is_not_used_in_the_other():
 
     for n in (1, 3):
         check_meaning(P, random_args((4, 32), n, (4, 32), (4, 32)))
+
+
+def test_loop_that_yields_another_tensor_returns_that_tensor():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            y: pl.Tensor[[4, 32], pl.FP32],
+            p: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (_a,) in pl.range(2, init_values=(p,)):
+                    r = pl.yield_(y)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, r, [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
+
+
+def test_tensor_computed_anew_from_memory_that_is_written_too_is_returned_itself():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            p: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> tuple[pl.Tensor[[4, 32], pl.FP32], pl.Tensor[[4, 32], pl.FP32]]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (a,) in pl.range(2, init_values=(p,)):
+                    r = pl.yield_(pl.add(a, x))
+                p = pl.assemble(p, x, [0, 0])
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, r, [0, 0])
+            return o, p
+
+    check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
+
+
+def test_two_tensors_computed_from_one_keep_apart():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self, x: pl.Tensor[[4, 32], pl.FP32], o: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+        ) -> pl.Tensor[[8, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (a,) in pl.range(2, init_values=(x,)):
+                    first = pl.yield_(pl.add(a, 1.0))
+                for _j, (b,) in pl.range(2, init_values=(first,)):
+                    second = pl.yield_(pl.mul(b, 2.0))
+                o = pl.assemble(o, second, [4, 0])
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, first, [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (8, 32)))

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
-from pypto.ir.return_lineage import BodyLineage, ReturnLineage
+from pypto.ir.return_lineage import ReturnLineage
 from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import map_substatements
 from pypto.passes.outline.boundary import Boundary
 from pypto.passes.outline.names import VariableNames
 from pypto.passes.outline.outputs import stored_tensor
+from pypto.passes.outline.returned import returned_values
 
 __all__ = ["Head", "build_function"]
 
@@ -53,7 +54,7 @@ def build_function(
     renaming, params, results = _bind_boundary(boundary, span)
     closed = renaming.stmt(named)
     if results:
-        returned = _returned_values(closed, params, results, lineage)
+        returned = returned_values(closed, params, results, lineage, lineage.functions)
         closed = ir.flatten_stmts([closed, ir.ReturnStmt(returned, span)], span)
     return ir.Function(
         head.name,
@@ -84,18 +85,6 @@ def _bind_boundary(
     params = tuple(renaming.definition(var) for var in captures.vars)
     results = tuple(renaming.definition(var) for var in outputs.vars)
     return renaming, params, results
-
-
-def _returned_values(
-    body: ir.Stmt, params: tuple[ir.Var, ...], results: tuple[ir.Var, ...], lineage: ReturnLineage
-) -> list[ir.Expr]:
-    """The values to return for `results`: parameters wherever a result is one."""
-    origins = BodyLineage.of(body, params)
-    returned: list[ir.Expr] = []
-    for result in results:
-        index = lineage.param_of(result, origins) if isinstance(result.type, ir.TensorType) else None
-        returned.append(result if index is None else params[index])
-    return returned
 
 
 def name_store_results(body: ir.Stmt, targets: tuple[ir.Var, ...], variables: VariableNames) -> ir.Stmt:
