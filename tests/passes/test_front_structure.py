@@ -195,3 +195,23 @@ def test_a_very_deep_call_chain_is_flattened_without_recursion() -> None:
     for _ in range(20_000):
         value = op("f", value)
     assert len(flattened(ir.AssignStmt(y, value, S))) == 20_000
+
+
+def test_a_call_that_a_loop_starts_from_is_hoisted() -> None:
+    before = passes.convert_to_ssa()(
+        program(
+            """
+            @incore
+            def f(self, x: T(4, 8)) -> T(8, 4):
+                for i, (a,) in pl.range(2, init_values=(pl.abs(pl.reshape(x, [8, 4])),)):
+                    r = pl.yield_(pl.neg(a))
+                return r
+            """
+        )
+    )
+    after = passes.flatten_call_expr()(before)
+    first, second, loop, _ = statements(function(after, "f"))
+    assert [stmt.value.op.name for stmt in (first, second)] == ["tensor.reshape", "tensor.abs"]
+    assert loop.iter_args_[0].initValue is second.var
+    produced = passes.flatten_call_expr().get_produced_properties()
+    assert passes.PropertyVerifierRegistry.verify(produced, after) == []

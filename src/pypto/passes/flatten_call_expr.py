@@ -4,7 +4,8 @@ Afterwards a Call stands only as the value of an assignment or an EvalStmt.
 
 1. A Call in any other position becomes `t__tmp_v<n> = call` right before the statement, inner calls first,
    left to right.
-2. Temporaries of a condition or of loop bounds stay outside the compound statement.
+2. Temporaries of a condition, of loop bounds or of the values that a loop starts from stay outside the compound
+   statement.
 3. A single-statement body that needs temporaries becomes a sequence inside that body.
 4. Not hoisted: elements of a tuple literal, and the deps, attributes, keyword values, predicate and core_num
    of a Submit.
@@ -17,13 +18,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from pypto import ir
+from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import vars_in, walk
 from pypto.passes.auto_name import auto_name
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
 
 _P = IRProperty
+
+_Loop = TypeVar("_Loop", ir.ForStmt, ir.WhileStmt)
 
 _LEAVES = (ir.Var, ir.ConstInt, ir.ConstFloat, ir.ConstBool)
 
@@ -82,16 +87,17 @@ class _Flattening:
                 else_body=self.body(stmt.else_body) if stmt.else_body is not None else None,
             )
         elif isinstance(stmt, ir.ForStmt):
-            new = stmt.replace(
-                start=self._operand(stmt.start, before, (ir.Call,)),
-                stop=self._operand(stmt.stop, before, (ir.Call,)),
-                step=self._operand(stmt.step, before, (ir.Call,)),
-                body=self.body(stmt.body),
-            )
+            bounds = {
+                name: self._operand(getattr(stmt, name), before, (ir.Call,))
+                for name in ("start", "stop", "step")
+            }
+            loop = self._with_flat_carries(stmt, before)
+            new = loop.replace(**bounds, body=self.body(loop.body))
         elif isinstance(stmt, ir.WhileStmt):
             _reject_varying_calls(stmt)
-            new = stmt.replace(
-                condition=self._operand(stmt.condition, before, (ir.Call,)), body=self.body(stmt.body)
+            flat = self._with_flat_carries(stmt, before)
+            new = flat.replace(
+                condition=self._operand(flat.condition, before, (ir.Call,)), body=self.body(flat.body)
             )
         elif isinstance(stmt, ir.ScopeStmt):
             new = stmt.replace(body=self.body(stmt.body))
@@ -101,6 +107,23 @@ class _Flattening:
             new = stmt
         before.append(new)
         return before
+
+    def _with_flat_carries(self, loop: _Loop, before: list[ir.Stmt]) -> _Loop:
+        """The loop whose carried values start from variables and constants."""
+        renamed: dict[ir.Var, ir.Expr] = {}
+        iter_args = []
+        for carried in loop.iter_args_:
+            initial = self._operand(carried.initValue, before, (ir.Call, ir.Submit))
+            if initial is not carried.initValue:
+                renamed[carried] = carried.replace(initValue=initial)
+            iter_args.append(renamed.get(carried, carried))
+        if not renamed:
+            return loop
+        substitution = Substitution(renamed)
+        parts: dict[str, Any] = {"iter_args": iter_args, "body": substitution.stmt(loop.body)}
+        if isinstance(loop, ir.WhileStmt):
+            parts["condition"] = substitution.expr(loop.condition)
+        return loop.replace(**parts)
 
     def _operand(self, expr: ir.Expr, before: list[ir.Stmt], hoisted: tuple[type[ir.Expr], ...]) -> ir.Expr:
         """Flatten an expression that may not be a call itself."""
