@@ -205,8 +205,12 @@ def test_spmd_scopes_have_three_forms():
     index = assign(i, op("tile.get_block_idx", type_=i.type))
     use = ir.EvalStmt(op("tile.abs", i), S)
     carrier = ir.InCoreScopeStmt(body=seq(index, use), span=S)
-    loop_form = ir.SpmdScopeStmt(4, True, "q_spmd", carrier, S)
+    named_carrier = ir.InCoreScopeStmt(name_hint="q", body=seq(index, use), span=S)
+    loop_form = ir.SpmdScopeStmt(4, True, "q_spmd", named_carrier, S)
     assert text(loop_form) == 'for i in pl.spmd(4, sync_start=True, name_hint="q_spmd"):\n    pl.tile.abs(i)'
+    other_name = text(ir.SpmdScopeStmt(4, False, "q", named_carrier, S))
+    assert other_name.startswith('with pl.spmd(4, name_hint="q"):\n    with pl.at(')
+    assert 'name_hint="q"' in other_name.splitlines()[1]
     plain = ir.SpmdScopeStmt(4, body=ir.EvalStmt(call("k", i), S), span=S)
     assert text(plain) == "with pl.spmd(4):\n    k(i)"
     tid, dep = ir.Var("tid", TASK_ID, S), ir.Var("dep", TASK_ID, S)

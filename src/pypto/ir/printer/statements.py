@@ -316,6 +316,8 @@ def _comm_domain(state: State, scope: CommDomainScopeStmt, indent: str, targets:
 def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) -> None:
     stmts = body_list(scope.body)
     carrier = stmts[0] if len(stmts) == 1 and isinstance(stmts[0], InCoreScopeStmt) else None
+    if carrier is not None and not _has_hint_of(scope, carrier):
+        carrier = None
     deps = _var_lists(state, scope.attrs_, ("deps", "manual_dep_edges"))
     if "task_id_var" in scope.attrs_:
         flattened = carrier if carrier is not None and _is_recreated_carrier(carrier) else None
@@ -332,6 +334,13 @@ def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) ->
             return
     _with(state, f"spmd({_spmd_arguments(state, scope, deps)})", scope, indent)
     print_body(state, scope.body, indent + INDENT)
+
+
+def _has_hint_of(scope: SpmdScopeStmt, carrier: InCoreScopeStmt) -> bool:
+    """Whether a reader that makes the InCore scope by itself would give it and the launch these names."""
+    if not scope.name_hint:
+        return not carrier.name_hint
+    return scope.name_hint == f"{carrier.name_hint}_spmd"
 
 
 def _spmd_arguments(state: State, scope: SpmdScopeStmt, middle: list[str]) -> str:
