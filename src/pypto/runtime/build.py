@@ -16,7 +16,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,7 +131,8 @@ def compile_jobs(jobs: Sequence[CompileJob], *, with_runtime: bool = False) -> l
     """The libraries of `jobs`, in order; those that the store lacks are compiled in parallel.
 
     `with_runtime` makes the task runtime in the same go, so that it does not add to the time of a first
-    compile. Raises `CompileError` for the first source that fails, `ToolchainError`, `StoreError`.
+    compile. Raises `CompileError` with the messages of all sources that fail, `ToolchainError`,
+    `StoreError`.
     """
     everything = [*([_runtime_job()] if with_runtime else []), *jobs]
     identity = compiler()
@@ -165,16 +166,24 @@ def _compile_distinct(
                 return distinct[key].kind is CodeKind.RUNTIME, _size(distinct[key])
 
             futures = {key: pool.submit(make, key) for key in sorted(missing, key=cost, reverse=True)}
-            done, pending = wait(futures.values(), return_when=FIRST_EXCEPTION)
-            for future in pending:
-                future.cancel()
-            for future in done:
-                future.result()
-            paths = {key: future.result() for key, future in futures.items()}
+            wait(futures.values())
+        _raise_failures([futures[key].exception() for key in missing])
+        paths = {key: future.result() for key, future in futures.items()}
     for key in distinct:
         if key not in paths:
             paths[key] = make(key)
     return paths
+
+
+def _raise_failures(errors: Sequence[BaseException | None]) -> None:
+    """One error for all sources that the compiler refused; another kind of error comes first."""
+    found = [error for error in errors if error is not None]
+    refused = [error for error in found if isinstance(error, CompileError)]
+    for error in found:
+        if len(found) == 1 or error not in refused:
+            raise error
+    if refused:
+        raise CompileError("\n\n".join(map(str, refused)))
 
 
 def _size(job: CompileJob) -> int:
