@@ -142,16 +142,19 @@ def flags_for(kind: CodeKind, compiler: CompilerIdentity, source_bytes: int) -> 
     An orchestration of many tasks is straight-line code that runs once: from some size on, optimising it
     costs more than it gives.
     """
-    common: tuple[str, ...] = ("-std=c++17", "-g0", "-fPIC", "-shared", "-fvisibility=hidden")
+    common: tuple[str, ...] = ("-std=c++17", "-g0", "-fPIC", "-shared")
     if compiler.is_zig:
         common += ("-fno-sanitize=undefined",)
+    if kind is CodeKind.EXTERNAL_KERNEL:
+        # Its author need not know about visibility; what else it defines is its own all the same.
+        own = ("-Wl,-Bsymbolic",) if "linux" in compiler.target else ()
+        return (*common, "-O3", *compiler.tuning, *own)
+    common += ("-fvisibility=hidden",)
     if kind is CodeKind.KERNEL:
         # Results may not depend on traps or errno; nothing else is relaxed, NaN and signed zero count.
         strict = ("-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math", "-w")
         # Tiles of different element types take turns in one buffer: types say nothing about aliasing.
         return (*common, "-O3", *compiler.tuning, *strict, "-fno-strict-aliasing")
-    if kind is CodeKind.EXTERNAL_KERNEL:
-        return (*common, "-O3", *compiler.tuning)
     if kind is CodeKind.ORCHESTRATION:
         return (*common, "-O1" if source_bytes < _LONG_ORCHESTRATION else "-O0", "-fno-exceptions")
     return (*common, "-O2", "-pthread")

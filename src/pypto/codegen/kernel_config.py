@@ -7,6 +7,7 @@ has one KERNELS row per registration: rows of one code share name, source and co
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 
 from pypto.codegen.registrations import KernelRegistration
@@ -90,7 +91,7 @@ def _kernel_row(row: KernelRegistration, function: Function) -> str:
             ("core_type", double_quoted(core)),
             ("external", "True"),
         ]
-        include_dirs = _include_dirs(function)
+        include_dirs = _include_dirs(function, external)
         if include_dirs:
             listed = ", ".join(double_quoted(path) for path in include_dirs)
             fields.append(("extra_include_dirs", f"[{listed}]"))
@@ -99,10 +100,23 @@ def _kernel_row(row: KernelRegistration, function: Function) -> str:
     return "{" + ", ".join(f'"{key}": {value}' for key, value in fields) + "}"
 
 
-def _include_dirs(function: Function) -> list[str]:
-    """The include folders of an external kernel: an attribute that holds a JSON list."""
+def _include_dirs(function: Function, source: str) -> list[str]:
+    """The include folders of an external kernel: an attribute that holds a JSON list.
+
+    Relative ones start at the folder of the source. Raises `ValueError` for another value.
+    """
     text = function.attrs_.get("external_include_dirs")
-    return [str(path) for path in json.loads(text)] if isinstance(text, str) and text else []
+    if not text:
+        return []
+    try:
+        paths = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        paths = None
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise ValueError(
+            f"'external_include_dirs' of '{function.name}' must be a JSON list of paths, got {text!r}"
+        )
+    return [os.path.normpath(os.path.join(os.path.dirname(source), path)) for path in paths]
 
 
 def _rooted(*parts: str) -> str:

@@ -23,6 +23,8 @@ from pypto.runtime.build import CompileJob
 from pypto.runtime.callables import Binary, ChipCallable, CoreCallable
 from pypto.runtime.kernel_config import FILE_NAME, KernelConfig, KernelRow, load_kernel_config
 
+Identity = tuple[str, ...]
+
 
 def compile_and_assemble(work_dir: Path | str, platform: str) -> tuple[ChipCallable, str, Mapping[str, Any]]:
     """The callable of a build directory, the name of its runtime, and its runtime configuration.
@@ -55,12 +57,13 @@ def _assemble(config: KernelConfig, platform: str) -> ChipCallable:
         f"orchestration '{orchestration.source.stem}'",
         identity=("orchestration", config.runtime_name),
     )
-    sharing: dict[tuple[str, Path], list[int]] = {}
-    for row in config.kernels:
-        sharing.setdefault((row.name, row.source), []).append(row.func_id)
+    codes = [(_identity(row), row.name, row.source) for row in config.kernels]
+    ids: dict[tuple[Identity, str, Path], list[int]] = {}
+    for row, code in zip(config.kernels, codes, strict=True):
+        ids.setdefault(code, []).append(row.func_id)
+    target = (platform, config.runtime_name)
     jobs = [
-        _kernel_job(row, sharing[row.name, row.source], platform, config.runtime_name)
-        for row in config.kernels
+        _kernel_job(row, code[0], ids[code], target) for row, code in zip(config.kernels, codes, strict=True)
     ]
     paths = build.compile_jobs([orchestration_job, *jobs], with_runtime=True)
     children = [
@@ -79,16 +82,19 @@ def _assemble(config: KernelConfig, platform: str) -> ChipCallable:
     )
 
 
-def _kernel_job(row: KernelRow, ids: list[int], platform: str, runtime: str) -> CompileJob:
-    label = f"kernel '{row.name}' ({'id' if len(ids) == 1 else 'ids'} {', '.join(map(str, ids))})"
-    common = (row.core_type, platform, runtime)
+def _identity(row: KernelRow) -> Identity:
+    """What keeps the code of a row apart from equal text, beside its core type."""
     if row.external:
-        identity: tuple[str, ...] = ("external", str(row.source), *map(str, row.include_dirs), *common)
-        return CompileJob(CodeKind.EXTERNAL_KERNEL, row.source, label, row.include_dirs, identity)
+        return ("external", str(row.source), *map(str, row.include_dirs), row.core_type)
     if row.code_name is None:
-        identity = ("legacy", str(row.func_id), *common)
-        return CompileJob(CodeKind.EXTERNAL_KERNEL, row.source, label, row.include_dirs, identity)
-    return CompileJob(CodeKind.KERNEL, row.source, label, row.include_dirs, ("generated", *common))
+        return ("legacy", str(row.func_id), row.core_type)
+    return ("generated", row.core_type)
+
+
+def _kernel_job(row: KernelRow, identity: Identity, ids: list[int], target: tuple[str, str]) -> CompileJob:
+    label = f"kernel '{row.name}' ({'id' if len(ids) == 1 else 'ids'} {', '.join(map(str, ids))})"
+    kind = CodeKind.KERNEL if identity[0] == "generated" else CodeKind.EXTERNAL_KERNEL
+    return CompileJob(kind, row.source, label, row.include_dirs, (*identity, *target))
 
 
 def _explain_missing_config(root: Path) -> str:

@@ -231,9 +231,13 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 def _load_kernel(kernel: NativeKernel) -> ctypes.CDLL:
     try:
-        return load_library(kernel.library)
+        library = load_library(kernel.library)
     except OSError as error:
         raise RuntimeError(f"cannot load kernel '{kernel.name}': {error}") from error
+    if not hasattr(library, kernel.entry):
+        wanted = f'its source must define extern "C" void {kernel.entry}(int64_t* args)'
+        raise ValueError(f"kernel '{kernel.name}' exports no '{kernel.entry}'; {wanted}")
+    return library
 
 
 def _address(library: ctypes.CDLL, name: str, path: Path) -> ctypes.c_void_p:
