@@ -498,7 +498,8 @@ def test_crash_in_a_kernel_is_an_error_of_the_run(
         s = Script()
         s.submit(CRASH, (INOUT, 0), scalars=[what, 0], lanes=lanes, blocks=2)
         with pytest.raises(
-            RuntimeError, match=rf"kernel '(vector|cube)_test' \(id .\), block . of 2: {message}"
+            RuntimeError,
+            match=rf"kernel '(vector|cube)_test' \(id .\), block . of 2(, lane AI[CV]0?)?: {message}",
         ):
             runner.run(s, zeros(4))
 
@@ -531,7 +532,7 @@ def test_run_without_progress_ends_with_the_tasks_that_wait(runner: Runner) -> N
     s = Script()
     s.submit(MEET, (INOUT, 0), scalars=[1000])
     with pytest.raises(
-        RuntimeError, match="no progress for 1 s with 1 tasks unfinished; running: 'vector_test' block 0"
+        RuntimeError, match="no progress for 1 s with 1 tasks unfinished; running: 'vector_test' block 0 lane AIV0"
     ):
         runner.run(s, zeros(1), stall_seconds=1)
 

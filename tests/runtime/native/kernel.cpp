@@ -31,10 +31,15 @@ static void pause_ns(long ns) {
     nanosleep(&wait, nullptr);
 }
 
-// Counts this call in `counter` and waits until `n` calls are counted; false after five seconds.
-static bool meet(uint32_t& counter, uint32_t n) {
+static bool cancelled(const PyptoCoreContext* core) {
+    return __atomic_load_n(core->cancelled, __ATOMIC_RELAXED) != 0;
+}
+
+// Counts this call in `counter` and waits until `n` calls are counted; false when the run is over, or after five
+// seconds.
+static bool meet(uint32_t& counter, uint32_t n, const PyptoCoreContext* core) {
     __atomic_fetch_add(&counter, 1, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < 15000; ++i) {
+    for (int i = 0; i < 15000 && !cancelled(core); ++i) {
         if (__atomic_load_n(&counter, __ATOMIC_SEQ_CST) >= n) return true;
         pause_ns(100000);
     }
@@ -42,7 +47,7 @@ static bool meet(uint32_t& counter, uint32_t n) {
 }
 
 static void wait_for(uint32_t& flag, uint32_t value, const PyptoCoreContext* core) {
-    for (int i = 0; i < 15000; ++i) {
+    for (int i = 0; i < 15000 && !cancelled(core); ++i) {
         if (__atomic_load_n(&flag, __ATOMIC_ACQUIRE) == value) return;
         pause_ns(100000);
     }
@@ -93,7 +98,7 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
             break;
         }
         case MEET:  // scalars: how many calls must be inside at once
-            if (!meet(at(tensor(args, n - 1), 0), static_cast<uint32_t>(scalars[0]))) {
+            if (!meet(at(tensor(args, n - 1), 0), static_cast<uint32_t>(scalars[0]), core)) {
                 core->fail(core, "the others did not come");
             }
             break;

@@ -38,6 +38,35 @@ struct PyptoDispatchContext {
     int32_t block_num;
 };
 
+struct PyptoCoreContext;
+
+// How the lanes that run at the same time work together. `detail` names the operation and the DSL line. What has to wait
+// gives up, and does not return to the kernel, when the run is over or when nobody is left who could end the wait.
+//
+// Tiles travel through queues: one per direction, vector lane (0 or 1) and pipe id, of which each end belongs to one
+// lane of the block.
+struct PyptoLaneApi {
+    // Declares how many slots of how many bytes the queues of a pipe have. Bit 0 of `directions`: cube to vector, bit 1:
+    // vector to cube. A queue that nobody declares is unbounded.
+    void (*open)(const PyptoCoreContext* self, int32_t pipe, int32_t directions, uint64_t slot_bytes, int32_t slots,
+                 const char* detail);
+    // A free slot, as soon as there is one; `push` hands it over.
+    void* (*reserve)(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane, uint64_t bytes,
+                     const char* detail);
+    void (*push)(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane);
+    // The oldest slot that was handed over, as soon as there is one; `pop` gives it back.
+    const void* (*front)(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane,
+                         const char* detail);
+    void (*pop)(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane);
+    // Events are counted. `scope` says who takes part: 0 all lanes of this kind in all blocks that started together, 1
+    // the vector lanes of the block, 2 the cube lane and the vector lanes of the block, one signalling the other.
+    // `kind`, if not negative, is the kind of lane (0 vector, 1 cube) that the call is meant for.
+    void (*set_event)(const PyptoCoreContext* self, int32_t event, int32_t scope, int32_t kind, const char* detail);
+    void (*wait_event)(const PyptoCoreContext* self, int32_t event, int32_t kind, const char* detail);
+    // Returns when `participants` lanes (0: all) of the kinds in the mask (bit 0 vector, bit 1 cube) have come.
+    void (*barrier)(const PyptoCoreContext* self, int32_t kinds, int32_t participants, const char* detail);
+};
+
 // What the executing lane owns. `fail` never returns to the kernel; `detail` names the operation and the DSL line.
 struct PyptoCoreContext {
     int32_t sub_block_id;
@@ -45,4 +74,8 @@ struct PyptoCoreContext {
     void* workspace;      // at least kernel_workspace_bytes bytes, 64-byte aligned
     void (*fail)(const PyptoCoreContext* self, const char* detail);
     void* lane;           // the runtime's own
+    const int32_t* cancelled;  // non-zero once the run is over: a kernel that waits for another must call `fail`
+    const PyptoLaneApi* lanes;
+    int32_t cube_lanes;    // of this block
+    int32_t vector_lanes;  // of this block
 };

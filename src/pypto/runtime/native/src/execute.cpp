@@ -19,7 +19,7 @@ void Run::prepare(const RunOptions& options) {
     completed_.store(0, std::memory_order_relaxed);
     stalled_seconds_ = 0;
     error_.clear();
-    fatal_.store(false, std::memory_order_release);
+    fatal_.store(0, std::memory_order_release);
 }
 
 std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensors, const uint64_t* scalars,
@@ -95,7 +95,7 @@ void Run::run_chain(Task* task, Stop stop) {
         first = false;
         bool wanted =
             task->lane_count != 0 && (task->predicate.element == nullptr || task->predicate.holds());
-        if (wanted) run_lane(*task, 0, 0);
+        if (wanted) run_lane(*task, 0, 0, nullptr);
         task = finish(*task);
     }
 }
@@ -103,9 +103,11 @@ void Run::run_chain(Task* task, Stop stop) {
 void Run::run_gang(Task& task) {
     uint32_t lanes = task.lane_count;
     if (lanes == 0) return;
+    LaneGroup group(task, 0, task.block_num, fatal_);
     try {
-        engine_.gangs().run(static_cast<uint32_t>(task.block_num) * lanes,
-                            [&](uint32_t i) { run_lane(task, i % lanes, static_cast<int32_t>(i / lanes)); });
+        engine_.gangs().run(static_cast<uint32_t>(task.block_num) * lanes, [&](uint32_t i) {
+            run_lane(task, i % lanes, static_cast<int32_t>(i / lanes), &group);
+        });
     } catch (const std::system_error& error) {
         fail("kernel '%s': no thread for every block that must start together: %s", task.lanes[0]->name,
              error.what());
@@ -113,24 +115,31 @@ void Run::run_gang(Task& task) {
 }
 
 void Run::run_block(Task& task, int32_t block) {
-    if (task.lane_count == 1) return run_lane(task, 0, block);
+    if (task.lane_count == 1) return run_lane(task, 0, block, nullptr);
     if (task.lane_count == 0) return;
+    LaneGroup group(task, block, 1, fatal_);
     try {
-        engine_.gangs().run(task.lane_count, [&](uint32_t lane) { run_lane(task, lane, block); });
+        engine_.gangs().run(task.lane_count, [&](uint32_t lane) { run_lane(task, lane, block, &group); });
     } catch (const std::system_error& error) {
         fail("kernel '%s': no thread for its second lane: %s", task.lanes[0]->name, error.what());
     }
 }
 
-void Run::run_lane(Task& task, uint32_t lane, int32_t block) {
-    if (is_fatal()) return;
+// `group`: the lanes that run beside this one; null for a lane by itself.
+void Run::run_lane(Task& task, uint32_t lane, int32_t block, LaneGroup* group) {
+    if (is_fatal()) {
+        if (group != nullptr) group->finish(block, task.slots[lane]);
+        return;
+    }
     const Kernel& kernel = *task.lanes[lane];
     int64_t start = options_.trace != nullptr ? now_ns() : 0;
     Lane& thread = Lane::of_this_thread();
-    if (!thread.call(this, task, kernel, block, task.sub_blocks[lane], options_.checked != 0)) {
-        fail("kernel '%s' (id %d), block %d of %d: %s", kernel.name, kernel.func_id, block, task.block_num,
+    if (!thread.call(this, task, lane, block, group, options_.checked != 0, fatal_)) {
+        fail("kernel '%s' (id %d), block %d of %d%s%s: %s", kernel.name, kernel.func_id, block, task.block_num,
+             task.lane_count > 1 ? ", lane " : "", task.lane_count > 1 ? lane_name(task.slots[lane]) : "",
              thread.failure().c_str());
     }
+    if (group != nullptr) group->finish(block, task.slots[lane]);
     if (options_.trace != nullptr) {
         options_.trace->add(TraceBlock{task.serial, block, static_cast<int32_t>(lane), start, now_ns(),
                                        reinterpret_cast<uint64_t>(&thread)});

@@ -13,7 +13,7 @@
 
 #include "buffers.h"
 #include "crash_guard.h"
-#include "task.h"
+#include "lane_group.h"
 
 namespace pypto {
 
@@ -30,6 +30,7 @@ public:
         CrashGuard::install();
         core_.fail = &Lane::fail;
         core_.lane = this;
+        core_.lanes = &kLaneApi;
         std::lock_guard<std::mutex> guard(registry().mutex);
         registry().lanes.push_back(this);
     }
@@ -51,15 +52,21 @@ public:
         for (Lane* lane : registry().lanes) {
             const Kernel* kernel = lane->running_.load(std::memory_order_acquire);
             if (kernel == nullptr || lane->run_.load(std::memory_order_relaxed) != run) continue;
+            const char* waiting = lane->waiting_.load(std::memory_order_relaxed);
             text += std::string(text.empty() ? "" : ", ") + "'" + kernel->name + "' block " +
-                    std::to_string(lane->block_.load(std::memory_order_relaxed));
+                    std::to_string(lane->block_.load(std::memory_order_relaxed)) + " lane " +
+                    lane_name(lane->slot_.load(std::memory_order_relaxed)) +
+                    (waiting != nullptr ? std::string(" waiting in ") + waiting : "");
         }
         return text.empty() ? "none" : text;
     }
 
-    // Runs one block of one lane of `task`. False when the kernel failed; failure() says how.
-    bool call(const void* run, const Task& task, const Kernel& kernel, int32_t block, int32_t sub_block,
-              bool checked) {
+    // Runs one block of one lane of `task`, with `group` if others run beside it. False when the kernel
+    // failed; failure() says how.
+    bool call(const void* run, const Task& task, uint32_t lane, int32_t block, LaneGroup* group, bool checked,
+              const std::atomic<int32_t>& cancelled) {
+        const Kernel& kernel = *task.lanes[lane];
+        int32_t slot = task.slots[lane];
         if (kernel.workspace_bytes > workspace_bytes_ && !grow_workspace(kernel.workspace_bytes))
             return false;
         for (uint32_t i = 0; i < task.tensor_count; ++i)
@@ -69,13 +76,20 @@ public:
         }
         dispatch_.block_idx = block;
         dispatch_.block_num = task.block_num;
-        core_.sub_block_id = sub_block;
+        core_.sub_block_id = slot == kVectorLane1;
         core_.checked = checked;
         core_.workspace = workspace_;
+        core_.cancelled = reinterpret_cast<const int32_t*>(&cancelled);
+        group_ = group;
+        cluster_ = group != nullptr ? &group->cluster(block) : nullptr;
+        uint32_t present = cluster_ != nullptr ? cluster_->lanes() : 1u << slot;
+        core_.cube_lanes = present & 1;
+        core_.vector_lanes = __builtin_popcount(present & kVectorLanes);
         args_[PYPTO_DISPATCH_SLOT] = reinterpret_cast<int64_t>(&dispatch_);
         args_[PYPTO_CORE_SLOT] = reinterpret_cast<int64_t>(&core_);
         run_.store(run, std::memory_order_relaxed);
         block_.store(block, std::memory_order_relaxed);
+        slot_.store(slot, std::memory_order_relaxed);
         running_.store(&kernel, std::memory_order_release);
         bool succeeded = enter(kernel.entry);
         running_.store(nullptr, std::memory_order_relaxed);
@@ -114,13 +128,122 @@ private:
         return false;
     }
 
+    static Lane& of(const PyptoCoreContext* core) { return *static_cast<Lane*>(core->lane); }
+
     // Kernels hold nothing that needs a destructor, so jumping out of one is safe.
-    static void fail(const PyptoCoreContext* self, const char* detail) {
-        Lane* lane = static_cast<Lane*>(self->lane);
+    [[noreturn]] void leave() {
         CrashGuard::landing() = nullptr;
-        lane->failure_ = detail;
-        longjmp(lane->failed_, 1);
+        longjmp(failed_, 1);
     }
+
+    static void fail(const PyptoCoreContext* self, const char* detail) {
+        of(self).failure_ = detail;
+        of(self).leave();
+    }
+
+    // What the lane does with others: `act(lane, problem)` fails by returning nothing (false, null). The jump out
+    // of the kernel comes after all that needs a destructor is gone.
+    template <class Act>
+    static auto together(const PyptoCoreContext* self, const char* detail, Act act) {
+        Lane& lane = of(self);
+        auto result = lane.attempt(detail, act);
+        if (!result) lane.leave();
+        return result;
+    }
+
+    template <class Act>
+    auto attempt(const char* detail, Act act) {
+        std::string problem;
+        waiting_.store(detail, std::memory_order_relaxed);
+        auto result = act(*this, problem);
+        waiting_.store(nullptr, std::memory_order_relaxed);
+        if (!result) failure_ = std::string(detail) + ": " + problem;
+        return result;
+    }
+
+    int32_t slot() const { return slot_.load(std::memory_order_relaxed); }
+    int32_t block() const { return block_.load(std::memory_order_relaxed); }
+
+    static std::string no_partner() { return "the task has no other lane to exchange tiles with"; }
+
+    static void open_pipe(const PyptoCoreContext* self, int32_t pipe, int32_t directions, uint64_t slot_bytes,
+                          int32_t slots, const char*) {
+        Cluster* cluster = of(self).cluster_;
+        if (cluster != nullptr) cluster->open(pipe, directions, slot_bytes, slots);
+    }
+
+    static void* reserve(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane,
+                         uint64_t bytes, const char* detail) {
+        return together(self, detail, [&](Lane& lane, std::string& problem) -> void* {
+            if (lane.cluster_ == nullptr) return problem = no_partner(), nullptr;
+            return lane.cluster_->reserve(lane.slot(), pipe, to_cube != 0, vector_lane, bytes,
+                                          self->checked != 0, detail, problem);
+        });
+    }
+
+    static void push(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane) {
+        of(self).cluster_->push(pipe, to_cube != 0, vector_lane);
+    }
+
+    static const void* front(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane,
+                             const char* detail) {
+        return together(self, detail, [&](Lane& lane, std::string& problem) -> const void* {
+            if (lane.cluster_ == nullptr) return problem = no_partner(), nullptr;
+            return lane.cluster_->front(lane.slot(), pipe, to_cube != 0, vector_lane, detail, problem);
+        });
+    }
+
+    static void pop(const PyptoCoreContext* self, int32_t pipe, int32_t to_cube, int32_t vector_lane) {
+        of(self).cluster_->pop(pipe, to_cube != 0, vector_lane);
+    }
+
+    // Whether an event concerns this lane. One that does the work of all kinds alone has done what it waits for.
+    bool concerns(int32_t kind) const {
+        if (group_ == nullptr) return false;
+        bool alone = __builtin_popcount(cluster_->lanes()) == 1;
+        return alone || kind < 0 || kind == (slot() == kCubeLane ? 1 : 0);
+    }
+
+    static void set_event(const PyptoCoreContext* self, int32_t event, int32_t scope, int32_t kind,
+                          const char* detail) {
+        together(self, detail, [&](Lane& lane, std::string& problem) {
+            if (!check_event(event, problem)) return false;
+            if (!lane.concerns(kind)) return true;
+            if (scope == 0) return lane.group_->signal_kind(lane.block(), lane.slot(), event, problem);
+            if (scope == 1) lane.cluster_->signal_vector_lanes(lane.slot(), event);
+            else lane.cluster_->signal_other_side(lane.slot(), event);
+            return true;
+        });
+    }
+
+    static void wait_event(const PyptoCoreContext* self, int32_t event, int32_t kind, const char* detail) {
+        together(self, detail, [&](Lane& lane, std::string& problem) {
+            if (!check_event(event, problem)) return false;
+            if (!lane.concerns(kind)) return true;
+            return lane.cluster_->wait_event(lane.slot(), event, detail, problem);
+        });
+    }
+
+    static bool check_event(int32_t event, std::string& problem) {
+        if (event >= 0 && event < kEvents) return true;
+        problem = "event " + std::to_string(event) + " is not in 0 ... " + std::to_string(kEvents - 1);
+        return false;
+    }
+
+    static void barrier(const PyptoCoreContext* self, int32_t kinds, int32_t participants, const char* detail) {
+        together(self, detail, [&](Lane& lane, std::string& problem) {
+            if (lane.group_ != nullptr) {
+                return lane.group_->barrier(lane.slot(), static_cast<uint32_t>(kinds), participants, problem);
+            }
+            if (lane.dispatch_.block_num == 1) return true;
+            problem = "all blocks must run at the same time for it; launch them with sync_start=True";
+            return false;
+        });
+    }
+
+    static constexpr PyptoLaneApi kLaneApi = {&Lane::open_pipe, &Lane::reserve,   &Lane::push,
+                                              &Lane::front,     &Lane::pop,       &Lane::set_event,
+                                              &Lane::wait_event, &Lane::barrier};
 
     bool grow_workspace(uint64_t bytes) {
         std::free(workspace_);
@@ -138,6 +261,10 @@ private:
     std::atomic<const Kernel*> running_{nullptr};
     std::atomic<const void*> run_{nullptr};
     std::atomic<int32_t> block_{0};
+    std::atomic<int32_t> slot_{0};
+    std::atomic<const char*> waiting_{nullptr};
+    LaneGroup* group_ = nullptr;  // of the running block; null for a lane by itself
+    Cluster* cluster_ = nullptr;
     int64_t args_[PYPTO_KERNEL_SLOTS] = {};
     PyptoDispatchContext dispatch_{};
     PyptoCoreContext core_{};

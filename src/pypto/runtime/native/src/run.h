@@ -66,7 +66,7 @@ public:
     void scope_begin(PTO2ScopeMode mode);
     void scope_end();
     __attribute__((format(printf, 2, 3))) void fail(const char* format, ...);
-    bool is_fatal() const { return fatal_.load(std::memory_order_acquire); }
+    bool is_fatal() const { return fatal_.load(std::memory_order_acquire) != 0; }
     const RunOptions& options() const { return options_; }
 
     // Called once a second while the run is active and asks for it, under the engine's lock.
@@ -107,7 +107,7 @@ private:
     void run_chain(Task* task, Stop stop);
     void run_gang(Task& task);
     void run_block(Task& task, int32_t block);
-    void run_lane(Task& task, uint32_t lane, int32_t block);
+    void run_lane(Task& task, uint32_t lane, int32_t block, LaneGroup* group);
     void make_ready(Task* task);
     Task* finish(Task& task);
     template <class Done>
@@ -143,7 +143,7 @@ private:
     uint32_t manual_scope_ = 0;
     uint32_t next_manual_scope_ = 1;
 
-    std::atomic<bool> fatal_{false};
+    std::atomic<int32_t> fatal_{0};  // kernels look at it while they wait
     std::mutex error_mutex_;
     std::string error_;
 

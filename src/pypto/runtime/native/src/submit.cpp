@@ -46,8 +46,8 @@ bool Run::set_lanes(Task& task, const MixedKernels* kernels) {
             fail("submit of an unknown function id %d", ids[lane]);
             return false;
         }
-        bool second_vector = lane == 2 && ids[1] != INVALID_KERNEL_ID;
-        task.sub_blocks[task.lane_count] = second_vector ? 1 : 0;
+        bool is_only_vector = lane == kVectorLane1 && ids[kVectorLane0] == INVALID_KERNEL_ID;
+        task.slots[task.lane_count] = static_cast<int8_t>(is_only_vector ? kVectorLane0 : lane);
         task.lanes[task.lane_count++] = kernel;
     }
     if (task.lane_count == 0) fail("submit of a task without a kernel");
@@ -419,7 +419,7 @@ void Run::fail(const char* format, ...) {
     va_end(values);
     std::lock_guard<std::mutex> guard(error_mutex_);
     if (error_.empty()) error_ = message[0] == '\0' ? "unknown error" : message;
-    fatal_.store(true, std::memory_order_release);
+    fatal_.store(1, std::memory_order_release);
 }
 
 }  // namespace pypto

@@ -92,7 +92,7 @@ struct alignas(64) Task {
     bool gang = false;  // all blocks start together
     uint8_t lane_count = 0;
     const Kernel* lanes[3] = {};
-    int8_t sub_blocks[3] = {};
+    int8_t slots[3] = {};  // which lane of a cluster each is
     Predicate predicate;
     uint64_t scalars[PYPTO_MAX_SCALARS];
 
