@@ -175,13 +175,22 @@ def test_scalar_operators_build_their_node(text, kind):
     assert type(value_of("x: pl.Scalar[pl.INT32], y: pl.Scalar[pl.INT32]", text)) is kind
 
 
-def test_power_of_a_variable_is_unsupported_in_python_source():
-    with pytest.raises(UnsupportedFeatureError, match="Unsupported binary operator: Pow"):
+def test_operators_of_scalars_are_unsupported_on_tensors():
+    for symbol, name in (("**", "Pow"), ("&", "BitAnd"), ("|", "BitOr"), ("^", "BitXor"), ("@", "MatMult")):
+        with pytest.raises(UnsupportedFeatureError, match=f"Unsupported binary operator: {name}"):
+            pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[4], pl.INT32]):\n    y = x {symbol} 2\n")
 
-        @pl.function
-        def f(x: pl.Scalar[pl.INT32]):
-            y = x**2
-            return y
+
+def test_python_source_may_use_every_operator_that_is_printed():
+    @pl.function
+    def f(x: pl.Scalar[pl.INT32], y: pl.Scalar[pl.INT32]):
+        a = x**y
+        b = x & y | x ^ y
+        c = abs(x)
+        return a, b, c
+
+    assert [type(stmt.value) for stmt in f.body.stmts[:3]] == [ir.Pow, ir.BitOr, ir.Abs]
+    assert ir.structural_equal(f, pl.parse(f.as_python()), enable_auto_mapping=True)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ The decorators only collect what is around a definition; the parser is imported 
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -46,7 +48,8 @@ def function(
 
     frame = sys._getframe(1)
     namespaces = _namespaces(frame)
-    stored_attrs = normalise_decorator_attrs(attrs)
+    with _reported_at(frame):
+        stored_attrs = normalise_decorator_attrs(attrs)
     source_path = (
         None if external_source is None else external_source_path(external_source, frame.f_code.co_filename)
     )
@@ -100,6 +103,20 @@ def _namespaces(frame: FrameType) -> tuple[dict[str, Any], ...]:
     if frame.f_locals is frame.f_globals:
         return (frame.f_globals,)
     return (frame.f_globals, dict(frame.f_locals))
+
+
+@contextmanager
+def _reported_at(frame: FrameType) -> Iterator[None]:
+    """Give errors about a decorator's arguments the line where the decorator stands."""
+    from pypto.language.parser.diagnostics import ParserError, span_to_dict
+
+    try:
+        yield
+    except ParserError as error:
+        filename, line = frame.f_code.co_filename, frame.f_lineno
+        error.span = span_to_dict(ir.Span(filename, line, 1, line, 1))
+        error.source_lines = [text.rstrip("\n") for text in linecache.getlines(filename, frame.f_globals)]
+        raise
 
 
 def _is_method(target: FunctionType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.op import tensor_ops as _ir
+from pypto.ir.op.build import public_name as _public_name
 from pypto.language.op import lifting as _lifting
 
 _lift = _lifting.lift
@@ -13,7 +14,7 @@ _lift = _lifting.lift
 def _operands(leaf: str) -> Any:
     """The DSL function of an operator without attributes."""
     name = f"tensor.{leaf}"
-    return _lifting.lift_operands(getattr(_ir, _lifting.public_name(name)), name)
+    return _lifting.lift_operands(getattr(_ir, _public_name(name)), name)
 
 
 # creation

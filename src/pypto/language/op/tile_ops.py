@@ -6,6 +6,9 @@ from typing import Any
 
 from pypto import ir as _nodes
 from pypto.ir.op import tile_ops as _ir
+from pypto.ir.op.build import at as _at
+from pypto.ir.op.build import expr as _expr
+from pypto.ir.op.build import public_name as _public_name
 from pypto.ir.op.tile_permute_ops import MaskPattern
 from pypto.language.op import lifting as _lifting
 from pypto.language.typing import Scalar as _Scalar
@@ -16,7 +19,7 @@ _lift = _lifting.lift
 def _operands(leaf: str) -> Any:
     """The DSL function of an operator without attributes."""
     name = f"tile.{leaf}"
-    return _lifting.lift_operands(getattr(_ir, _lifting.public_name(name)), name)
+    return _lifting.lift_operands(getattr(_ir, _public_name(name)), name)
 
 
 # allocation and transfer
@@ -175,8 +178,8 @@ def _extreme(name: str, build: Any, lhs: Any, rhs: Any) -> Any:
     for operand in (lhs, rhs):
         if not _lifting.is_scalar_like(operand):
             raise TypeError(f"pl.{name}: expected scalars, got {type(operand).__name__}")
-    span = _ir.at(None)
-    left, right = (_ir.expr(_lifting.unwrap(operand), span) for operand in (lhs, rhs))
+    span = _at(None)
+    left, right = (_expr(_lifting.unwrap(operand), span) for operand in (lhs, rhs))
     return _Scalar(expr=build(left, right, span))
 
 

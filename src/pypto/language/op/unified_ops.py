@@ -391,7 +391,7 @@ def matmul(
 
 
 def _check_tile_out_dtype(lhs: Tile, out_dtype: Any) -> None:
-    deduced = _dt.accumulator(lhs.unwrap().type.dtype)
+    deduced = _dt.accumulator(lhs.dtype)
     if not isinstance(out_dtype, ir.DataType):
         raise TypeError(f"pl.matmul: out_dtype must be a DataType, got {type(out_dtype).__name__}")
     if out_dtype is not deduced:

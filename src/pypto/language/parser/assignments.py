@@ -247,6 +247,12 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
 def _target_names(p: FunctionParser, targets: Sequence[ast.expr]) -> list[str]:
     names: list[str] = []
     for target in targets:
+        if isinstance(target, ast.Starred):
+            raise ParserSyntaxError(
+                f"Unsupported assignment: Tuple unpacking target must be a variable name, got '{ast.unparse(target)}'",
+                span=p.span(target),
+                hint="Unpack into plain names, one per value",
+            )
         if not isinstance(target, ast.Name):
             raise ParserSyntaxError(
                 "Tuple unpacking target must be a variable name",

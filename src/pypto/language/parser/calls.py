@@ -62,7 +62,7 @@ def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Ex
                 hint="Return a value from it, or call it as a statement",
             )
         return value
-    if func.id == "abs" and p.source.is_text and len(node.args) == 1:
+    if func.id == "abs" and len(node.args) == 1 and not node.keywords:
         operand = p.expr(node.args[0])
         if isinstance(operand.type, ir.ScalarType):
             return ir.Abs(operand, operand.type.dtype, p.span(node))

@@ -61,7 +61,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         )
     _check_counts(p, node, iter_names or [], inits)
     if kind == "unroll":
-        _check_unroll_bounds(p, call, bounds)
+        _check_unroll_step(p, call, bounds)
     loop_var = ir.Var(name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target))
     carried = [
         ir.IterArg(arg, init.type, init, p.span(node.target))
@@ -139,6 +139,12 @@ def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.E
 
 def _bound(p: FunctionParser, node: ast.expr, kind: str) -> ir.Expr:
     value = p.expr(node)
+    if kind == "unroll" and not isinstance(value, ir.ConstInt):
+        raise ParserSyntaxError(
+            "pl.unroll() requires compile-time constant integer bounds",
+            span=p.span(node),
+            hint="Use pl.range() when a bound is only known at run time",
+        )
     if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
         raise ParserTypeError(
             f"The bounds of pl.{kind}() must be integer scalars, got {value.type}", span=p.span(node)
@@ -159,13 +165,7 @@ def _loop_dtype(bounds: tuple[ir.Expr, ir.Expr, ir.Expr], written: int) -> ir.Da
     return ir.DataType.INDEX
 
 
-def _check_unroll_bounds(p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]) -> None:
-    if not all(isinstance(bound, ir.ConstInt) for bound in bounds):
-        raise ParserSyntaxError(
-            "pl.unroll() requires compile-time constant integer bounds",
-            span=p.span(call),
-            hint="Use pl.range() when a bound is only known at run time",
-        )
+def _check_unroll_step(p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]) -> None:
     step = bounds[2]
     if isinstance(step, ir.ConstInt) and step.value == 0:
         raise ParserSyntaxError("pl.unroll() step cannot be zero", span=p.span(call))

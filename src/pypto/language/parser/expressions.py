@@ -25,14 +25,12 @@ _BINARY: dict[type[ast.operator], Builder] = {
     ast.Mod: ir.mod,
     ast.LShift: ir.bit_shift_left,
     ast.RShift: ir.bit_shift_right,
-}
-# Printed programs may hold these (built by passes or the IR builder); source text of people may not.
-_PRINTED_BINARY: dict[type[ast.operator], Builder] = {
     ast.BitAnd: ir.bit_and,
     ast.BitOr: ir.bit_or,
     ast.BitXor: ir.bit_xor,
     ast.Pow: ir.pow,
 }
+_SCALARS_ONLY = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Pow)
 _COMPARE: dict[type[ast.cmpop], Builder] = {
     ast.Eq: ir.eq,
     ast.NotEq: ir.ne,
@@ -115,13 +113,11 @@ def _foldable_links(p: FunctionParser, leaf: ast.expr, links: list[ast.BinOp]) -
 
 def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
     build = _BINARY.get(type(node.op))
-    if build is None and p.source.is_text and isinstance(left.type, ir.ScalarType):
-        build = _PRINTED_BINARY.get(type(node.op))
-    if build is None:
+    if build is None or (type(node.op) in _SCALARS_ONLY and not isinstance(left.type, ir.ScalarType)):
         raise UnsupportedFeatureError(
             f"Unsupported binary operator: {type(node.op).__name__}",
             span=p.span(node),
-            hint="Scalars support + - * / // % << >>; use pl operations for everything else",
+            hint="Scalars support + - * / // % ** << >> & | ^; use pl operations for everything else",
         )
     return build(left, p.expr(node.right), p.span(node))
 

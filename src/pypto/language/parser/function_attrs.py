@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from pypto import ir
+from pypto.ir.attrs import normalise_value
 from pypto.ir.walk import walk
 from pypto.language.parser.attr_values import direction_marker, enum_attribute
 from pypto.language.parser.closure import NOT_FOUND
@@ -187,14 +188,29 @@ def _value(p: FunctionParser, key: str, node: ast.expr) -> Any:
 def _list_value(p: FunctionParser, key: str, node: ast.List) -> list[Any]:
     elements = node.elts
     constants = [element.value for element in elements if isinstance(element, ast.Constant)]
+    found: list[Any] | None = None
     if len(constants) == len(elements) and all(type(value) is int for value in constants):
-        return constants
-    if all(isinstance(element, ast.Name) for element in elements):
-        return [_parameter(p, key, element) for element in elements if isinstance(element, ast.Name)]
-    directions = [direction_marker(element) for element in elements]
-    if all(direction is not None for direction in directions):
-        return directions
-    raise ParserSyntaxError(f"Unsupported list element type for key: '{key}'", span=p.span(node))
+        found = constants
+    elif all(isinstance(element, ast.Name) for element in elements):
+        found = [_parameter(p, key, element) for element in elements if isinstance(element, ast.Name)]
+    else:
+        directions = [direction_marker(element) for element in elements]
+        found = directions if all(direction is not None for direction in directions) else None
+    if found is None or not _is_storable(key, found):
+        raise ParserSyntaxError(
+            f"Unsupported list element type for key: '{key}'",
+            span=p.span(node),
+            hint="A list holds only pl.adir.* markers or only parameters; ints where the key says so",
+        )
+    return found
+
+
+def _is_storable(key: str, values: list[Any]) -> bool:
+    try:
+        normalise_value("Function", key, values, from_attrs=True)
+    except TypeError:
+        return False
+    return True
 
 
 def _parameter(p: FunctionParser, key: str, node: ast.Name) -> ir.Expr:

@@ -79,7 +79,7 @@ class OpFunction:
 
 
 _CATEGORIES = frozenset({"tensor", "tile", "system", "array", "prefetch"})
-_FALLBACK_CATEGORIES = frozenset({"tensor", "tile"})
+_FALLBACK_CATEGORIES = frozenset({"tensor", "tile", "system"})
 _PLD_CATEGORIES = frozenset({"system", "tensor", "tile"})
 
 

@@ -269,7 +269,7 @@ def _assembled(
     axes = _axes(p, target, len(kind.shape_), f"{noun.capitalize()} subscript-write")
     if axes and all(axis.is_scalar for axis in axes):
         raise UnsupportedFeatureError(
-            "Element-write is not supported by subscripts",
+            f"Element-write '{ast.unparse(target)} = scalar' is not supported",
             span=span,
             hint=f"Use pl.write({ast.unparse(target.value)}, [indices], value)",
         )
@@ -295,11 +295,13 @@ def _fitted_source(
     kept = [size for position, size in enumerate(sizes) if position not in dropped]
     rank = len(kind.shape_)
     window = kept
+    noun = "tile" if isinstance(kind, ir.TileType) else "tensor"
     if rank != len(kept):
         is_floored = isinstance(kind, ir.TileType) and rank == max(len(kept), 2)
         if not is_floored:
             raise ParserTypeError(
-                f"The source must be {len(kept)}D to match the rank-reduced window, got {rank}D", span=span
+                f"The source must be {len(kept)}D to match the rank-reduced {noun} window, got {rank}D",
+                span=span,
             )
         window = sizes if rank == len(sizes) else []
     valid = _valid_shape(kind)
@@ -307,7 +309,7 @@ def _fitted_source(
         expected, extent = _constant(size), _constant(kind.shape_[axis])
         if expected is not None and extent is not None and expected not in (extent, _constant(valid[axis])):
             raise ParserTypeError(
-                f"shape mismatch on source axis {axis}: window expects {expected} elements, "
+                f"Subscript-write shape mismatch on source axis {axis}: window expects {expected} elements, "
                 f"source has {extent}",
                 span=span,
             )

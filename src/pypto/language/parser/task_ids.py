@@ -14,6 +14,7 @@ from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name
 
 _DSL_LOOPS = frozenset({"pl.range", "pl.parallel", "pl.unroll", "pl.pipeline", "pl.while_", "pl.spmd"})
+_MOST_VALUES = 100_000
 _BUFFER_NAME = "_submit_deps_buf"
 
 
@@ -132,6 +133,10 @@ def _values(p: FunctionParser, node: ast.expr) -> list[Any]:
             hint="Use Python's range(...)",
         )
     value = _pure_value(p, node, "iterable", set())
+    if isinstance(value, range) and value[_MOST_VALUES:]:
+        raise ParserTypeError(
+            f"The deps= comprehension runs over more than {_MOST_VALUES} values", span=p.span(node)
+        )
     try:
         return list(value)
     except TypeError as error:

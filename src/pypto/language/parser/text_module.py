@@ -18,7 +18,7 @@ from pypto.language import decorators
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.arithmetic import BINARY
 from pypto.language.parser.closure import BUG_CLASSES, SAFE_BUILTINS
-from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError
+from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, span_to_dict
 from pypto.language.parser.entry import parse_class_definition, parse_function_definition
 from pypto.language.parser.function_attrs import external_source_path, normalise_decorator_attrs
 from pypto.language.parser.function_definitions import FunctionOptions
@@ -235,16 +235,27 @@ class TextModule:
         for name, node in given.items():
             if name not in _FUNCTION_KEYWORDS:
                 raise self._unknown_keyword(node, "function", name)
-            values[name] = self.value(node)
+            if name != "attrs":
+                values[name] = self.value(node)
         return FunctionOptions(
             values.get("type", ir.FunctionType.Opaque),
             values.get("level"),
             values.get("role"),
-            normalise_decorator_attrs(values.get("attrs")),
+            self._attrs(given.get("attrs")),
             values.get("auto_scope", True),
             values.get("strict_ssa", False),
             self._external_source(values.get("external_source"), given.get("external_source")),
         )
+
+    def _attrs(self, node: ast.expr | None) -> dict[str, Any]:
+        if node is None:
+            return {}
+        value = self.value(node)
+        try:
+            return normalise_decorator_attrs(value)
+        except ParserError as error:
+            error.span = span_to_dict(self.source.span(node))
+            raise
 
     def _external_source(self, path: Any, node: ast.expr | None) -> str | None:
         if path is None or node is None:
@@ -300,9 +311,8 @@ class TextModule:
         for name in given.keys() - set(_FUNCTION_KEYWORDS):
             raise self._unknown_keyword(given[name], "function", name)
         path = given.get("external_source")
-        attrs = given.get("attrs")
         return MethodValues(
-            normalise_decorator_attrs(None if attrs is None else self.value(attrs)),
+            self._attrs(given.get("attrs")),
             None if path is None else self._external_source(self.value(path), path),
         )
 

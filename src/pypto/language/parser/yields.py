@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from pypto import ir
-from pypto.language.parser.annotations import is_left_to_value, local_type
+from pypto.language.parser.annotations import is_left_to_value, local_type, result_types
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name, last_name
@@ -32,7 +32,7 @@ def parse_yield_assignment(
     frame = p.yield_frame()
     types = [value.type for value in values]
     if annotation is not None and len(values) == 1 and not is_left_to_value(annotation):
-        declared = local_type(p, annotation)
+        declared = yield_type(p, annotation)
         if isinstance(declared, ir.TupleType) and len(names) > 1:
             types = declared.types
         else:
@@ -61,6 +61,13 @@ def parse_yield_expression(p: FunctionParser, node: ast.Call) -> ir.Expr:
     _reject_in_carrying_loop(p, node)
     p.emit(ir.YieldStmt(values, p.span(node)))
     return values[0]
+
+
+def yield_type(p: FunctionParser, annotation: ast.expr) -> ir.Type:
+    """The type of a yield target; `tuple[A, B]` may stand for the type of a tuple here."""
+    if isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "tuple":
+        return ir.TupleType(result_types(p, annotation))
+    return local_type(p, annotation)
 
 
 def _yielded(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:

@@ -70,14 +70,33 @@ def _binary(method: str) -> Callable[[Scalar, object], Any]:
     return operator
 
 
+def _is_annotation(value: object) -> bool:
+    return type(value) is Scalar and not value.has_expr()
+
+
+def _equality(method: str, *, holds: bool) -> Callable[[Scalar, object], Any]:
+    """`==` or `!=`: of two annotations whether they describe one type, of values an expression."""
+    of_values = _binary(method)
+
+    def operator(self: Scalar, other: object) -> Any:
+        if _is_annotation(self) and _is_annotation(other):
+            return (self.dtype == other.dtype) is holds  # type: ignore[attr-defined]
+        return of_values(self, other)
+
+    operator.__name__ = method
+    return operator
+
+
 def _install_operators() -> None:
     """Give Scalar the operators of IR expressions, result types included."""
     arithmetic = ("add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift")
     for name in arithmetic:
         setattr(Scalar, f"__{name}__", _binary(f"__{name}__"))
         setattr(Scalar, f"__r{name}__", _binary(f"__r{name}__"))
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    for name in ("lt", "le", "gt", "ge"):
         setattr(Scalar, f"__{name}__", _binary(f"__{name}__"))
+    for name, holds in (("eq", True), ("ne", False)):
+        setattr(Scalar, f"__{name}__", _equality(f"__{name}__", holds=holds))
 
 
 _install_operators()

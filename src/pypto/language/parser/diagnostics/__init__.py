@@ -13,6 +13,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     SSAViolationError,
     UndefinedVariableError,
     UnsupportedFeatureError,
+    span_to_dict,
 )
 from pypto.language.parser.diagnostics.hook import install_excepthook
 from pypto.language.parser.diagnostics.renderer import ErrorRenderer
@@ -32,4 +33,5 @@ __all__ = [
     "concise_error_message",
     "get_error_code",
     "install_excepthook",
+    "span_to_dict",
 ]
