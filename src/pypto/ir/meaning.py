@@ -117,6 +117,18 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """What the lanes of one kernel, or the blocks of one launch, do together; ``kind`` names the rule.
+
+    Tiles: ``push_to_vector``, ``push_to_cube``, ``pop_from_cube``, ``pop_from_vector``, ``shard`` (one lane's
+    half of a tile), ``gather`` (both halves). Queues: ``free``, ``open``, ``reserve``, ``import``. Order:
+    ``signal``, ``await``, ``barrier``.
+    """
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """No meaning on the CPU yet; ``reason`` completes the sentence "<op> is not supported on the CPU: "
     "..."."""
@@ -124,7 +136,7 @@ class Opaque:
     reason: str
 
 
-Meaning = Elementwise | Partial | Reduce | Contraction | Cast | Move | Query | Opaque
+Meaning = Elementwise | Partial | Reduce | Contraction | Cast | Move | Query | Together | Opaque
 
 
 @cache

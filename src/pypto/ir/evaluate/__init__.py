@@ -17,7 +17,18 @@ from pypto.ir.evaluate import arithmetic
 from pypto.ir.evaluate.moves import MOVES, MoveCall
 from pypto.ir.evaluate.numbers import Array, convert, storage
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Meaning, Move, Opaque, Partial, Query, Reduce
+from pypto.ir.meaning import (
+    Cast,
+    Contraction,
+    Elementwise,
+    Meaning,
+    Move,
+    Opaque,
+    Partial,
+    Query,
+    Reduce,
+    Together,
+)
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.types import ScalarType, ShapedType, TensorType
 
@@ -90,7 +101,12 @@ def _evaluate(call: Call, meaning: Meaning, args: list[Operand]) -> Any:
         return _contract(call, meaning, args)
     if isinstance(meaning, Move):
         return _move(call, meaning, args)
-    reason = meaning.reason if isinstance(meaning, Opaque) else f"it asks about {meaning.kind}"
+    if isinstance(meaning, Opaque):
+        reason = meaning.reason
+    elif isinstance(meaning, Together):
+        reason = "it takes several lanes"
+    else:
+        reason = f"it asks about {meaning.kind}"
     if isinstance(meaning, Query) and meaning.kind == "dim":
         return args[0].data.shape[args[1]]
     raise NotImplementedError(f"{call.op.name} cannot be evaluated on numpy arrays: {reason}")

@@ -6,7 +6,7 @@ from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
 from pypto.ir.enums import ArgEffect
 from pypto.ir.expr import ConstInt, IterArg, Var
-from pypto.ir.meaning import Opaque, Query
+from pypto.ir.meaning import Query, Together
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.extents import as_int, show_all
 from pypto.ir.op.results import elements, scalar_dtype
@@ -22,9 +22,7 @@ from pypto.ir.types import (
     scalar_type,
 )
 
-_SYNC = Opaque("lanes of one kernel do not signal each other on the CPU yet")
 _IN_ORDER = Query("in_order")  # orders what a core of the CPU does in order anyway
-_PIPES = Opaque("vector and cube lanes of one kernel do not exchange tiles on the CPU yet")
 
 
 def _unknown(args: Args, kwargs: Kwargs) -> Type:
@@ -152,14 +150,14 @@ def _declare_synchronisation() -> None:
         "event_id?: scalar",
         _core_event("system.sync_set"),
         kwargs="core_type event_id pipe ffts_mode",
-        meaning=_SYNC,
+        meaning=Together("signal"),
     )
     register(
         "system.sync_wait",
         "event_id?: scalar",
         _core_event("system.sync_wait"),
         kwargs="core_type event_id pipe",
-        meaning=_SYNC,
+        meaning=Together("await"),
     )
     register("system.set_ffts", "workspace: tensor", _set_ffts, writes_nothing=True, meaning=_IN_ORDER)
     for leaf in ("bar_v", "bar_m", "bar_all", "fence"):
@@ -173,7 +171,7 @@ def _declare_synchronisation() -> None:
         _syncall,
         kwargs="core_type mode:str",
         effects={0: soft},
-        meaning=Query("syncall"),
+        meaning=Together("barrier"),
     )
 
 
@@ -193,8 +191,8 @@ def _initialize_pipe(op: str) -> Deduce:
 
 def _declare_buffers() -> None:
     int32 = _scalar(dt.INT32)
-    register("system.reserve_buffer", "", int32, kwargs="base name size", meaning=_PIPES)
-    register("system.import_peer_buffer", "", int32, kwargs="name peer_func", meaning=_PIPES)
+    register("system.reserve_buffer", "", int32, kwargs="base name size", meaning=Together("reserve"))
+    register("system.import_peer_buffer", "", int32, kwargs="name peer_func", meaning=Together("import"))
     for core, affinity in (("aic", "cube"), ("aiv", "vector")):
         name = f"system.{core}_initialize_pipe"
         register(
@@ -203,14 +201,17 @@ def _declare_buffers() -> None:
             _initialize_pipe(name),
             kwargs="dir_mask id local_slot_num slot_num slot_size",
             affinity=affinity,
-            meaning=_PIPES,
+            meaning=Together("open"),
         )
-    register(
-        "system.tfree_to_aic", "tile: tile", _unknown, kwargs="id split", affinity="vector", meaning=_PIPES
-    )
-    register(
-        "system.tfree_to_aiv", "tile: tile", _unknown, kwargs="id split", affinity="cube", meaning=_PIPES
-    )
+    for core, affinity in (("aic", "vector"), ("aiv", "cube")):
+        register(
+            f"system.tfree_to_{core}",
+            "tile: tile",
+            _unknown,
+            kwargs="id split",
+            affinity=affinity,
+            meaning=Together("free"),
+        )
 
 
 # --- tasks and topology ---------------------------------------------------------------------------

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pypto.ir.enums import ArgEffect, WriteChannel
 from pypto.ir.expr import ConstInt
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Meaning, Move, Opaque, Partial, Query, Reduce
+from pypto.ir.meaning import (
+    Cast,
+    Contraction,
+    Elementwise,
+    Meaning,
+    Move,
+    Opaque,
+    Partial,
+    Query,
+    Reduce,
+    Together,
+)
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op import tensor_rules as rules
 from pypto.ir.op import tensor_view_rules as views
@@ -229,14 +240,14 @@ def _declare_creation_and_views() -> None:
         views.aiv_shard,
         "aiv_shard",
         "x: tensor",
-        Opaque("lanes of a split region are not separate cores"),
+        Together("shard"),
         "split",
     )
     _plain(
         views.aic_gather,
         "aic_gather",
         "x: tensor",
-        Opaque("lanes of a split region are not separate cores"),
+        Together("gather"),
         "split",
     )
     for query in ("get_block_idx", "get_block_num", "get_subblock_idx"):

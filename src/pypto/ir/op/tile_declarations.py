@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from pypto.ir.enums import ArgEffect, MemorySpace, WriteChannel
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Meaning, Move, Opaque, Partial, Query, Reduce
+from pypto.ir.meaning import (
+    Cast,
+    Contraction,
+    Elementwise,
+    Meaning,
+    Move,
+    Opaque,
+    Partial,
+    Query,
+    Reduce,
+    Together,
+)
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op import tile_memory_rules as memory
 from pypto.ir.op import tile_product_rules as products
@@ -14,7 +25,6 @@ from pypto.ir.types import Type, UnknownType, scalar_type
 
 _READ_WRITE_0 = {0: ArgEffect.ReadWrite}
 _STORED = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrite)
-_LANES = Opaque("vector and cube lanes of one kernel do not exchange tiles on the CPU yet")
 _SCALED = Opaque("block-scaled products have no CPU kernel yet")
 Bias = MemorySpace.Bias
 LeftScale, RightScale = MemorySpace.LeftScale, MemorySpace.RightScale
@@ -614,18 +624,24 @@ def _declare_lanes() -> None:
         memory.aiv_shard,
         kwargs="split lane_stride",
         memory=_MAKES_VEC,
-        meaning=_LANES,
+        meaning=Together("shard"),
     )
     register(
-        "tile.aic_gather", "x: tile", memory.aic_gather, kwargs="split", memory=_spec((), Mat), meaning=_LANES
+        "tile.aic_gather",
+        "x: tile",
+        memory.aic_gather,
+        kwargs="split",
+        memory=_spec((), Mat),
+        meaning=Together("gather"),
     )
-    for leaf, signature, kwargs, affinity in (
-        ("tpush_to_aiv", "tile: tile", "id split lane_stride", "cube"),
-        ("tpush_to_aic", "tile: tile", "id split", "vector"),
-        ("tpop_from_aic", "", "id split lane_stride", "vector"),
-        ("tpop_from_aiv", "", "id split", "cube"),
+    for leaf, signature, kwargs, affinity, kind in (
+        ("tpush_to_aiv", "tile: tile", "id split lane_stride", "cube", "push_to_vector"),
+        ("tpush_to_aic", "tile: tile", "id split", "vector", "push_to_cube"),
+        ("tpop_from_aic", "", "id split lane_stride", "vector", "pop_from_cube"),
+        ("tpop_from_aiv", "", "id split", "cube", "pop_from_vector"),
     ):
-        register(f"tile.{leaf}", signature, _unknown, kwargs=kwargs, affinity=affinity, meaning=_LANES)
+        meaning = Together(kind)
+        register(f"tile.{leaf}", signature, _unknown, kwargs=kwargs, affinity=affinity, meaning=meaning)
 
 
 _declare_arithmetic()

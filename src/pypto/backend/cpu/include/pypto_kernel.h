@@ -111,6 +111,7 @@ public:
     PYPTO_INLINE int64_t block_idx() const { return dispatch_->block_idx; }
     PYPTO_INLINE int64_t block_num() const { return dispatch_->block_num; }
     PYPTO_INLINE int64_t sub_block_id() const { return core_->sub_block_id; }
+    PYPTO_INLINE const PyptoCoreContext* core() const { return core_; }
     PYPTO_INLINE bool checked() const { return __builtin_expect(core_->checked != 0, 0); }
 
     // In checked mode: does the box lie inside the extents? `detail` names the operation and the line of the program.

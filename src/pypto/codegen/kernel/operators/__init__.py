@@ -9,12 +9,23 @@ from pypto import ir
 from pypto.codegen.kernel.emitter import Emitter
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.codegen.kernel.operators.elementwise import emit_elementwise, emit_partial
+from pypto.codegen.kernel.operators.lanes import emit_together
 from pypto.codegen.kernel.operators.moves import MOVES
 from pypto.codegen.kernel.operators.permutations import PERMUTATIONS
 from pypto.codegen.kernel.operators.products import emit_cast, emit_contraction, emit_reduce
 from pypto.codegen.kernel.operators.queries import emit_query
 from pypto.core.span import Span
-from pypto.ir.meaning import Cast, Contraction, Elementwise, Move, Opaque, Partial, Query, Reduce
+from pypto.ir.meaning import (
+    Cast,
+    Contraction,
+    Elementwise,
+    Move,
+    Opaque,
+    Partial,
+    Query,
+    Reduce,
+    Together,
+)
 from pypto.ir.op_registry import get_op_def
 
 __all__ = ["emit_operator"]
@@ -39,6 +50,7 @@ _RENDERERS: dict[type, Callable[[OpContext, Any], None]] = {
     Cast: emit_cast,
     Move: _emit_move,
     Query: emit_query,
+    Together: emit_together,
     Opaque: _refuse,
 }
 
