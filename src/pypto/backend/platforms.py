@@ -1,11 +1,15 @@
 """Platform names and the one backend type of a process.
 
-All platforms run on the CPU; the name decides which hardware table the passes consult.
+All platforms run on the CPU; the name decides which hardware table the passes consult. The choice is
+announced to them in `pypto.passes.target`.
 """
 
 from __future__ import annotations
 
 import enum
+
+from pypto.backend.capabilities import ASCEND_910B, ASCEND_950
+from pypto.passes.target import set_target
 
 PLATFORMS = ("a2a3", "a2a3sim", "a5", "a5sim")
 
@@ -17,6 +21,7 @@ class BackendType(enum.Enum):
     Ascend950 = 1
 
 
+_FACTS = {BackendType.Ascend910B: ASCEND_910B, BackendType.Ascend950: ASCEND_950}
 _configured: BackendType | None = None
 
 
@@ -38,6 +43,7 @@ def set_backend_type(backend: BackendType) -> None:
     if _configured is not None and _configured is not backend:
         raise ValueError(f"Backend type already set to {_configured.name}, cannot change to {backend.name}")
     _configured = backend
+    set_target(_FACTS[backend])
 
 
 def get_backend_type() -> BackendType:
@@ -56,3 +62,4 @@ def reset_for_testing() -> None:
     """Forget the chosen architecture."""
     global _configured
     _configured = None
+    set_target(None)

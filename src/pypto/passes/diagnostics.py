@@ -98,14 +98,11 @@ def generate_report(diagnostics: Sequence[Diagnostic]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _RegisteredCheck:
-    """When a check runs, and what is stamped on its findings.
-
-    `module` holds its `verify(program)`; None where the target states no recommendation to check against.
-    """
+    """When a check runs, and what is stamped on its findings. `module` holds its `verify(program)`."""
 
     severity: DiagnosticSeverity
     phase: DiagnosticPhase
-    module: str | None
+    module: str
     hint_code: str = ""
 
 
@@ -117,7 +114,10 @@ _CHECKS = {
         DiagnosticSeverity.Warning, DiagnosticPhase.PRE_PIPELINE, "unused_control_flow_result"
     ),
     DiagnosticCheck.TileInnermostDimGranularity: _RegisteredCheck(
-        DiagnosticSeverity.PerfHint, DiagnosticPhase.POST_PIPELINE, None, "PH001"
+        DiagnosticSeverity.PerfHint,
+        DiagnosticPhase.POST_PIPELINE,
+        "tile_innermost_dim_granularity",
+        "PH001",
     ),
     DiagnosticCheck.OutParamWriteDropped: _RegisteredCheck(
         DiagnosticSeverity.Warning, DiagnosticPhase.PRE_PIPELINE, "out_param_write_dropped"
@@ -138,7 +138,7 @@ class DiagnosticCheckRegistry:
         found: list[Diagnostic] = []
         for check in checks:
             registered = _CHECKS[check]
-            if registered.phase is phase and registered.module is not None:
+            if registered.phase is phase:
                 found += [
                     replace(each, severity=registered.severity, hint_code=registered.hint_code)
                     for each in load_verifier(registered.module)(program)

@@ -1,4 +1,4 @@
-"""The `.log` beside a dump: warnings of a pass, with the dumped line they are about and a caret under the name."""
+"""The `.log` beside a dump: warnings of a pass, with the dumped line they are about and a caret below."""
 
 from __future__ import annotations
 

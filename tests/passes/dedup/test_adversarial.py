@@ -1,4 +1,4 @@
-"""Programs made to provoke a wrong merge: each idea is a pair that must merge, or must not, by the contract."""
+"""Programs made to provoke a wrong merge: each is a pair that must merge, or must not, by the contract."""
 
 from __future__ import annotations
 

@@ -57,6 +57,8 @@ _MODULES: dict[IRProperty, str] = {
     _P.DistTensorCtxMaterialized: "dist_tensor_ctx_materialized",
     _P.IncoreTileOps: "incore_tile_ops",
     _P.AccToGmStoreValid: "acc_to_gm_store_valid",
+    _P.HardSyncallOccupancyValid: "hard_syncall_occupancy_valid",
+    _P.AtomicAddDtypeValid: "atomic_add_dtype_valid",
 }
 
 
