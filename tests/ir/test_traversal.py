@@ -187,3 +187,284 @@ def test_walk_stmts_is_in_program_order():
     first, inner = assign(var(), const(1)), ir.BreakStmt(S)
     body = seq(first, loop(inner))
     assert list(walk_stmts(body))[1:] == [first, body[1], inner]
+
+
+def names_in_order(base: type, node: object) -> list[str]:
+    """The variables, constants and memory references that a visitor or mutator meets, in order."""
+    seen: list[str] = []
+
+    def recording(name):
+        default = getattr(base, name)
+
+        def visit(self, op):
+            seen.append(str(op.value) if isinstance(op, ir.ConstInt) else op.name_hint)
+            return default(self, op)
+
+        return visit
+
+    leaves = ("visit_var", "visit_iter_arg", "visit_mem_ref", "visit_window_buffer", "visit_const_int")
+    walker = type("Recorder", (base,), {name: recording(name) for name in leaves})()
+    if isinstance(node, ir.Function):
+        walker.visit_function(node)
+    elif isinstance(node, ir.Stmt):
+        walker.visit_stmt(node)
+    else:
+        walker.visit_expr(node)
+    return seen
+
+
+def ordered_examples() -> dict[str, tuple[object, str, str]]:
+    """Per kind: a node, the order in which it is visited, the order in which it is rewritten."""
+    x, y, n, m, a, b = (var(name) for name in "xynmab")
+    typed = ir.TensorType([n], ir.FP32)
+    carried = ir.IterArg("c", x.type, y, S)
+    window = ir.WindowBuffer(var("w"), const(2))
+    view = ir.TensorView(None, ir.TensorLayout.DN, [m, 4])
+    body = ir.EvalStmt(const(5), S)
+    five = {"attrs": {"k": a}}
+    return {
+        "tensor": (ir.Var("t", ir.TensorType([n, 4], ir.FP32, None, view), S), "t n 4", "t n 4 m 4"),
+        "tile": (ir.Var("t", ir.TileType([n], ir.FP32), S), "t", "t n"),
+        "distributed": (ir.Var("t", ir.DistributedTensorType([n], ir.FP32), S), "t", "t n"),
+        "iter_arg": (carried, "c y", "c y"),
+        "memref": (ir.MemRef(var("base"), const(1), 4), "base", "base base 1"),
+        "window": (window, "w", "w w 2"),
+        "call": (ir.Call(ir.Op("o"), [x], {}, {"k": a, "l": [b]}, typed, S), "x a b", "x n a b"),
+        "submit": (
+            ir.Submit(ir.Op("o"), [x], [y], {}, {"k": a}, typed, S, const(7), False, False, m),
+            "x y 7 m a",
+            "x y 7 m n a",
+        ),
+        "if": (ir.IfStmt(x, body, ir.EvalStmt(const(6), S), [y], S), "x 5 6 y", "x 5 6 y"),
+        "for": (
+            ir.ForStmt(x, const(0), const(1), const(2), [carried], body, [m], S, **five),
+            "x 0 1 2 c y 5 m a",
+            "x 0 1 2 c y 5 m a",
+        ),
+        "while": (ir.WhileStmt(const(3), [carried], body, [m], S), "3 c y 5 m", "c y 3 5 m"),
+        "in_core": (ir.InCoreScopeStmt(body=body, span=S).replace(**five), "a 5", "5 a"),
+        "cluster": (ir.ClusterScopeStmt(body=body, span=S).replace(**five), "a 5", "5 a"),
+        "spmd": (ir.SpmdScopeStmt(const(8), body=body, span=S).replace(**five), "8 a 5", "8 5 a"),
+        "comm": (
+            ir.CommDomainScopeStmt([], [window], body=body, span=S).replace(**five), "a w 5", "5 w w 2 a",
+        ),
+        "function": (ir.Function("f", [x], [typed], body, S, **five), "x a 5", "x n 5 a"),
+        "projection": (ir.TupleGetItemExpr(ir.MakeTuple([x, y], S), 0, S), "x y", "x y"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ordered_examples())
+def test_visitors_and_mutators_keep_their_documented_order(kind):
+    node, visited, rewritten = ordered_examples()[kind]
+    assert " ".join(names_in_order(ir.IRVisitor, node)) == visited
+    assert " ".join(names_in_order(ir.IRMutator, node)) == rewritten
+
+
+def test_overriding_one_kind_leaves_the_depth_of_the_others_unlimited():
+    deep: ir.Expr = call("o")
+    x = var()
+    for _ in range(100_000):
+        deep = ir.Add(deep, x, ir.INT64, S)
+
+    class Calls(ir.IRVisitor):
+        met = 0
+
+        def visit_call(self, op):
+            self.met += 1
+
+    class Keeps(ir.IRMutator):
+        def visit_call(self, op):
+            return super().visit_call(op)
+
+    class Replaces(ir.IRMutator):
+        def visit_call(self, op):
+            return const(1)
+
+    calls = Calls()
+    calls.visit_expr(deep)
+    assert calls.met == 1
+    assert Keeps().visit_expr(deep) is deep
+    assert isinstance(
+        next(node for node in walk(Replaces().visit_expr(deep)) if not node._children()), ir.ConstInt
+    )
+
+
+def test_nothing_called_below_a_shared_expression_means_it_is_entered_once():
+    shared: ir.Expr = var()
+    for _ in range(200):
+        shared = ir.Add(shared, shared, ir.INT64, S)
+
+    class Calls(ir.IRVisitor):
+        def visit_call(self, op):
+            raise AssertionError
+
+    class Keeps(ir.IRMutator):
+        def visit_call(self, op):
+            return op
+
+    Calls().visit_expr(shared)
+    assert Keeps().visit_expr(shared) is shared
+
+
+def test_overriding_the_entry_methods_sees_every_node_in_both():
+    stmt = seq(assign(var(), var() + 1), loop(ir.BreakStmt(S)))
+
+    def counting(base):
+        class Counts(base):
+            exprs = stmts = 0
+
+            def visit_expr(self, op):
+                self.exprs += 1
+                return super().visit_expr(op)
+
+            def visit_stmt(self, op):
+                self.stmts += 1
+                return super().visit_stmt(op)
+
+        counts = Counts()
+        counts.visit_stmt(stmt)
+        return counts.exprs, counts.stmts
+
+    assert counting(ir.IRVisitor) == counting(ir.IRMutator) == (8, 4)
+
+
+def test_group_methods_come_after_the_method_of_the_kind():
+    met = []
+
+    class Groups(ir.IRVisitor):
+        def visit_add(self, op):
+            met.append("add")
+            super().visit_add(op)
+
+        def visit_binary_expr(self, op):
+            met.append(type(op).__name__)
+            super().visit_binary_expr(op)
+
+        def visit_unary_expr(self, op):
+            met.append(type(op).__name__)
+            super().visit_unary_expr(op)
+
+        def visit_var_like(self, op):
+            met.append(op.name_hint)
+
+    Groups().visit_expr(-((var("x") + var("y")) * var("z")))
+    assert met == ["Neg", "Mul", "add", "Add", "x", "y", "z"]
+
+
+def test_constants_inside_types_reach_a_mutator_that_overrides_them():
+    class Doubles(ir.IRMutator):
+        def visit_const_int(self, op):
+            return const(op.value * 2)
+
+    tile = ir.TileType([4], ir.FP32, ir.MemRef("m", 8, 16), ir.TileView([2], [1], 3), ir.Mem.Vec)
+    after = Doubles().visit_expr(ir.Var("t", ir.TupleType([tile]), S)).type.types[0]
+    view = after.tile_view
+    found = [
+        after.shape[0],
+        view.valid_shape[0],
+        view.stride[0],
+        view.start_offset,
+        after.memref.byte_offset_,
+    ]
+    assert [constant.value for constant in found] == [8, 4, 2, 6, 16]
+
+
+def test_a_retyped_variable_is_minted_once_for_its_definition_and_all_uses():
+    n, m = var("n"), var("m")
+    t = ir.Var("t", ir.TensorType([n], ir.FP32), ir.Span("f", 7, 1))
+
+    class Renames(ir.IRMutator):
+        def visit_var(self, op):
+            return m if op is n else super().visit_var(op)
+
+    before = ir.Function("f", [t], [t.type], seq(assign(var(), call("o", t)), ir.ReturnStmt([t], S)), S)
+    after = Renames().visit_function(before)
+    fresh = after.params[0]
+    assert fresh is not t and fresh.name_hint == "t" and fresh.span is t.span and fresh.type.shape[0] is m
+    assert after.body[0].value.args[0] is fresh and after.body[1].value[0] is fresh
+    assert after.return_types[0].shape[0] is m
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        var() + 1,
+        (var() + 1) + var(),
+        call("o", const(1)),
+        call("o", k=const(1)),
+        tensor(1),
+        ir.EvalStmt(const(1), S),
+        ir.ForStmt(var(), var(), var(), const(1), [], ir.BreakStmt(S), [], S),
+    ],
+)
+@pytest.mark.parametrize(
+    ("result", "message"), [(None, "mutated to null"), (5, "int"), (ir.BreakStmt(S), "Break")]
+)
+def test_a_child_must_be_mutated_to_a_node_that_fits_its_place(node, result, message):
+    class Breaks(ir.IRMutator):
+        def visit_const_int(self, op):
+            return result
+
+    breaks = Breaks()
+    with pytest.raises(pypto.InternalError, match=message):
+        (breaks.visit_stmt if isinstance(node, ir.Stmt) else breaks.visit_expr)(node)
+
+
+def test_functions_and_bodies_must_not_be_mutated_to_null():
+    class NoFunction(ir.IRMutator):
+        def visit_function(self, op):
+            return None
+
+    class NoBreak(ir.IRMutator):
+        def visit_break_stmt(self, op):
+            return None
+
+    with pytest.raises(pypto.InternalError, match="mutated to null"):
+        NoFunction().visit_program(program())
+    with pytest.raises(pypto.InternalError, match="mutated to null"):
+        NoBreak().visit_program(program(ir.BreakStmt(S)))
+
+
+@pytest.mark.parametrize(
+    "stmt",
+    [
+        assign(var(), const(1)),
+        loop(ir.BreakStmt(S)),
+        ir.IfStmt(const(1), ir.BreakStmt(S), None, [var()], S),
+        ir.WhileStmt(const(1), [ir.IterArg("c", var().type, const(1), S)], ir.BreakStmt(S), [], S),
+    ],
+)
+def test_definitions_must_stay_variables_and_iter_args_iter_args(stmt):
+    class Breaks(ir.IRMutator):
+        def visit_var(self, op):
+            return const(1)
+
+        def visit_iter_arg(self, op):
+            return var()
+
+    with pytest.raises(pypto.InternalError, match="definition"):
+        Breaks().visit_stmt(stmt)
+
+
+def test_a_rebuilt_program_keeps_everything_that_did_not_change():
+    class Changes(ir.IRMutator):
+        def visit_const_int(self, op):
+            return const(99) if op.value == 7 else op
+
+    add = ir.Add(var(), const(7), ir.INT32, ir.Span("add", 1, 1))
+    inner = ir.attach_leading_comments(ir.EvalStmt(add, S), ["inner"])
+    outer = ir.attach_leading_comments(loop(inner, kind=ir.ForKind.Parallel, attrs={"k": 1}), ["outer"])
+    f = ir.Function(
+        "f", [(tensor(4), ir.ParamDirection.Out)], [], outer, ir.Span("f", 1, 1), ir.FunctionType.Opaque,
+        ir.Level.HOST, ir.Role.SubWorker, {"q": 1}, True,
+    )  # fmt: skip
+    before = ir.Program([f, function([], name="g")], "P", S)
+    after = Changes().visit_program(before)
+    new, body = after["f"], after["f"].body
+    assert after.name == "P" and after["g"] is before["g"]
+    assert after.get_global_var("f") is before.get_global_var("f")
+    assert (new.level, new.role, new.attrs, new.requires_runtime_binding) == (f.level, f.role, f.attrs, True)
+    assert new.param_directions == f.param_directions and new.span is f.span
+    assert (body.kind, body.attrs, body.leading_comments) == (ir.ForKind.Parallel, {"k": 1}, ["outer"])
+    assert body.body.leading_comments == ["inner"]
+    assert body.body.expr.dtype is ir.INT32 and body.body.expr.span is add.span

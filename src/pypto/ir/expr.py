@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from pypto.core.dtype import DataType
 from pypto.core.span import UNKNOWN_SPAN, Span
@@ -91,6 +91,9 @@ class Op:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; cannot assign '{name}'")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} objects cannot be copied or pickled")
 
 
 class GlobalVar(Op):
@@ -523,6 +526,7 @@ class Call(_Dispatch):
         use("type", TYPE), use("op", OPERATOR), use("args", NODES), use("attrs", ATTRS), use("kwargs", ATTRS),
     )  # fmt: skip
     VISIT_ORDER = ("args", "kwargs", "attrs")
+    REWRITE_ORDER = ("args", "type", "kwargs", "attrs")
 
     def __init__(self, op: Op, args: Sequence[Expr], *rest: Any, **named: Any) -> None:
         expect(op, Op, "Call.op")
@@ -591,6 +595,7 @@ class Submit(_Dispatch):
         use("attrs", ATTRS), use("kwargs", ATTRS),
     )  # fmt: skip
     VISIT_ORDER = ("args", "deps", "core_num", "predicate", "kwargs", "attrs")
+    REWRITE_ORDER = ("args", "deps", "core_num", "predicate", "type", "kwargs", "attrs")
 
     deps_: tuple[Expr, ...]
     core_num: Expr | None

@@ -79,6 +79,7 @@ class Structure:
     __slots__ = ()
     FIELDS: ClassVar[tuple[Field, ...]] = ()
     VISIT_ORDER: ClassVar[tuple[str, ...] | None] = None
+    REWRITE_ORDER: ClassVar[tuple[str, ...] | None] = None
     ABSTRACT: ClassVar[bool] = True
 
     _fill: ClassVar[Callable[..., None]]
@@ -203,7 +204,7 @@ def _generate(cls: type[Structure]) -> None:
         cls._children = _compile(
             "def _children(self):", _children_lines(visited), {"attr_refs": attr_references}
         )
-    cls._map_children = _compile("def _map_children(self, f, t):", *_mapping(fields))
+    cls._map_children = _compile("def _map_children(self, f, t):", *_mapping(cls))
 
 
 def _compile(head: str, lines: list[str], names: dict[str, Any]) -> Any:
@@ -243,11 +244,15 @@ def _children_lines(fields: list[Field]) -> list[str]:
     return [*lines, "return found"]
 
 
-def _mapping(fields: tuple[Field, ...]) -> tuple[list[str], dict[str, Any]]:
-    """Copy-on-write rebuild: `f` maps each child node, `t` each type; the node itself when nothing
-    changed."""
+def _mapping(cls: type[Structure]) -> tuple[list[str], dict[str, Any]]:
+    """Copy-on-write rebuild: `f` maps each child node, `t` each type; the node itself when nothing changed.
+
+    Fields are mapped in `REWRITE_ORDER`, else in field order.
+    """
     lines, same = [], []
-    for field in fields:
+    fields = cls.FIELDS
+    first = cls.REWRITE_ORDER or ()
+    for field in sorted(fields, key=lambda f: first.index(f.name) if f.name in first else len(first)):
         name, read = field.stored, f"self.{field.stored}"
         if field.kind == NODE:
             lines += [f"{name} = f({read})"]

@@ -66,6 +66,7 @@ class Function(IRNode):
         ignore("name"),
     )
     VISIT_ORDER = ("params", "attrs", "body")
+    REWRITE_ORDER = ("params", "return_types", "body", "attrs")
 
     params_: tuple[Var, ...]
     param_directions_: tuple[ParamDirection, ...]

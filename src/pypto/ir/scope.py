@@ -114,6 +114,7 @@ class SpmdScopeStmt(ScopeStmt):
     __slots__ = ("core_num", "sync_start")
     FIELDS = (*_COMMON, use("core_num"), use("sync_start", VALUE))
     VISIT_ORDER = ("core_num", "attrs", "body")
+    REWRITE_ORDER = ("core_num", "body", "attrs")
     SCOPE_KIND = ScopeKind.Spmd
 
     core_num: Expr
@@ -158,6 +159,7 @@ class CommDomainScopeStmt(ScopeStmt):
     __slots__ = ("devices_", "slots_")
     FIELDS = (*_COMMON, use("devices", VALUES), use("slots", NODES))
     VISIT_ORDER = ("attrs", "slots", "body")
+    REWRITE_ORDER = ("body", "slots", "attrs")
     SCOPE_KIND = ScopeKind.CommDomain
 
     devices_: tuple[int, ...]

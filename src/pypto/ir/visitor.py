@@ -3,27 +3,29 @@
 A subclass overrides `visit_<class>` in snake case and calls `super().visit_<class>(op)` for the default
 recursion. The override is called for every node of its kind, nested ones included. `visit_binary_expr` and
 `visit_unary_expr` stand for all arithmetic classes that have no override of their own, `visit_expr` and
-`visit_stmt` for every
-node.
+`visit_stmt` for every node.
+
+Kinds of expressions that a subclass does not override are traversed with an explicit stack, so their depth is
+no limit; and a shared expression below which no override was called is not entered again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from pypto.core.errors import internal_error
 from pypto.ir import expr as exprs
 from pypto.ir import scope as scopes
 from pypto.ir import stmt as stmts
-from pypto.ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var
+from pypto.ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, IterArg, UnaryExpr, Var
 from pypto.ir.node import IRNode, attr_references
 from pypto.ir.program import Function, Program
-from pypto.ir.rewrite import Substitution, definitions_of
+from pypto.ir.rewrite import Substitution, definitions_of, is_static_type
 from pypto.ir.scope import ScopeStmt
 from pypto.ir.stmt import SeqStmts, Stmt, flatten_stmts
-from pypto.ir.types import DistributedTensorType, TensorType
+from pypto.ir.types import DistributedTensorType, TensorType, Type
 
 
 def _method_name(cls: type[IRNode]) -> str:
@@ -42,20 +44,42 @@ def _concrete(module: Any, base: type[IRNode]) -> list[type[IRNode]]:
 
 
 _EXPR_CLASSES = _concrete(exprs, Expr)
+_EXPR_KINDS: frozenset[type[Any]] = frozenset(_EXPR_CLASSES)
 _STMT_CLASSES = _concrete(stmts, Stmt) + _concrete(scopes, ScopeStmt)
 _METHODS: dict[type[IRNode], str] = {cls: _method_name(cls) for cls in (*_EXPR_CLASSES, *_STMT_CLASSES)}
 
 
-def _grouped(cls: type[IRNode]) -> str | None:
+def _handlers(cls: type[IRNode]) -> tuple[str, ...]:
+    """The methods that a node of this class reaches: that of its kind, then that of its group."""
+    own = _METHODS[cls]
     if issubclass(cls, BinaryExpr):
-        return "visit_binary_expr"
+        return own, "visit_binary_expr"
     if issubclass(cls, UnaryExpr):
-        return "visit_unary_expr"
-    return None
+        return own, "visit_unary_expr"
+    if cls in (Var, IterArg):
+        return own, "visit_var_like"
+    return (own,)
+
+
+def _note_overrides(cls: type[Any], base: type[Any]) -> None:
+    """Record which kinds of expressions a subclass of `base` wants to see, once per subclass."""
+    cls._called = {
+        kind: _METHODS[kind]
+        for kind in _EXPR_CLASSES
+        if any(getattr(cls, name, None) is not getattr(base, name, None) for name in _handlers(kind))
+    }
+    cls._sees_every_expr = cls.visit_expr is not base.visit_expr
 
 
 class IRVisitor:
     """Walks a program for its effects."""
+
+    _called: ClassVar[dict[type[IRNode], str]] = {}
+    _sees_every_expr: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _note_overrides(cls, IRVisitor)
 
     def visit_program(self, program: Program) -> None:
         for function in program.functions_.values():
@@ -69,15 +93,17 @@ class IRVisitor:
         self.visit_stmt(func.body)
 
     def visit_expr(self, expr: Expr) -> None:
-        _dispatch(self, expr)
+        if self._sees_every_expr or expr.__class__ in self._called:
+            _dispatch(self, expr)
+        else:
+            _walk_expr(self, expr)
 
     def visit_stmt(self, stmt: Stmt) -> None:
         _dispatch(self, stmt)
 
     def visit_var_like(self, op: Var) -> None:
-        if isinstance(op.type, TensorType) and not isinstance(op.type, DistributedTensorType):
-            for dim in op.type.shape_:
-                self.visit_expr(dim)
+        for dim in _visited_dims(op):
+            self.visit_expr(dim)
 
     def visit_binary_expr(self, op: BinaryExpr) -> None:
         _visit_children(self, op)
@@ -89,11 +115,24 @@ class IRVisitor:
 class IRMutator:
     """Rewrites a program copy-on-write: a node is rebuilt only if something below it changed."""
 
+    _called: ClassVar[dict[type[IRNode], str]] = {}
+    _sees_every_expr: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _note_overrides(cls, IRMutator)
+
     def __init__(self) -> None:
         self._remapped = _MutatorSubstitution(self)
 
     def visit_program(self, program: Program) -> Program:
-        return program.replace(functions=[self.visit_function(f) for f in program.functions_.values()])
+        changed = []
+        for function in program.functions_.values():
+            new = self.visit_function(function)
+            if new is None:
+                raise internal_error(f"The function '{function.name}' was mutated to null", function.span)
+            changed.append(new)
+        return program.replace(functions=changed)
 
     def visit_function(self, func: Function) -> Function:
         new: Function = func._map_children(lambda child: _mutated(self, child), self._remapped.type)
@@ -102,8 +141,10 @@ class IRMutator:
         return new
 
     def visit_expr(self, expr: Expr) -> Expr:
-        result: Expr = _dispatch(self, expr)
-        return result
+        if self._sees_every_expr or expr.__class__ in self._called:
+            result: Expr = _dispatch(self, expr)
+            return result
+        return _rewrite_expr(self, expr)
 
     def visit_stmt(self, stmt: Stmt) -> Stmt:
         result: Stmt = _dispatch(self, stmt)
@@ -122,9 +163,18 @@ class _MutatorSubstitution(Substitution):
     def __init__(self, mutator: IRMutator) -> None:
         super().__init__()
         self._mutator = mutator
+        sees_constants = any(kind in mutator._called for kind in (ConstInt, ConstFloat, ConstBool))
+        self._keeps_static_types = not (mutator._sees_every_expr or sees_constants)
+
+    def type(self, type: Type) -> Type:
+        """Rewritten anew at each occurrence: what the mutator does may depend on where it is."""
+        if self._keeps_static_types and is_static_type(type):
+            return type
+        new: Type = type._map_children(self.expr, self.type)
+        return new
 
     def expr(self, expr: Expr) -> Expr:
-        return self._mutator.visit_expr(expr)
+        return _mutated(self._mutator, expr)  # type: ignore[no-any-return]
 
     def recall(self, var: Var) -> Expr | None:
         return self._done.get(var)
@@ -144,14 +194,68 @@ def _dispatch(visitor: Any, node: IRNode) -> Any:
     return getattr(visitor, name)(node)
 
 
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _walk_expr(visitor: IRVisitor, root: Expr) -> None:
+    """Visit an expression whose own kind is not overridden, down to the kinds that are."""
+    called = visitor._called
+    calls = 0
+    quiet: set[int] = set()  # shared nodes below which nothing was called
+    pending: list[tuple[Any, int]] = [(root, _NOT_ENTERED)]
+    while pending:
+        node, calls_before = pending.pop()
+        if calls_before != _NOT_ENTERED:
+            if calls == calls_before:
+                quiet.add(id(node))
+            continue
+        name = called.get(node.__class__)
+        if name is not None:
+            calls += 1
+            getattr(visitor, name)(node)
+            continue
+        if node.__class__ not in _EXPR_KINDS:
+            raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
+        below = _visited_parts(node)
+        if below and id(node) not in quiet:
+            pending.append((node, calls))
+            pending += [(child, _NOT_ENTERED) for child in reversed(below)]
+
+
+_NOT_ENTERED = -1
+
+
+def _visited_parts(node: Expr) -> Sequence[Any]:
+    """What the default visit of an expression goes on to."""
+    if not isinstance(node, Var):
+        return node._children()
+    if node.__class__ is Var:
+        return _visited_dims(node)
+    return (*_visited_dims(node), node.initValue) if isinstance(node, IterArg) else ()
+
+
+def _visited_dims(var: Var) -> Sequence[Expr]:
+    if isinstance(var.type, TensorType) and not isinstance(var.type, DistributedTensorType):
+        return var.type.shape_
+    return ()
+
+
 def _visit_children(visitor: Any, node: IRNode) -> None:
     for child in node._children():
         (visitor.visit_stmt if isinstance(child, Stmt) else visitor.visit_expr)(child)
 
 
+def _visit_var(visitor: IRVisitor, node: Var) -> None:
+    visitor.visit_var_like(node)
+
+
 def _visit_iter_arg(visitor: IRVisitor, node: IterArg) -> None:
     visitor.visit_var_like(node)
     visitor.visit_expr(node.initValue)
+
+
+def _visit_nothing(visitor: IRVisitor, node: Var) -> None:
+    """Memory references and window buffers are leaves."""
 
 
 def _visit_loop(visitor: IRVisitor, node: stmts.ForStmt | stmts.WhileStmt) -> None:
@@ -175,11 +279,77 @@ def _ordered_fields(node: IRNode) -> list[Any]:
     return [by_name[name] for name in node.VISIT_ORDER or ()]
 
 
+# -- rewriting -----------------------------------------------------------------------------------------------
+
+
+def _rewrite_expr(mutator: IRMutator, root: Expr) -> Expr:
+    """Rewrite an expression whose own kind is not overridden: operands first, on a stack of results."""
+    called = mutator._called
+    calls = 0
+    quiet: dict[int, Expr] = {}  # results of nodes below which nothing was called
+    results: list[Any] = []
+    pending: list[tuple[Any, int]] = [(root, _NOT_ENTERED)]
+    while pending:
+        node, calls_before = pending.pop()
+        if calls_before == _NOT_ENTERED:
+            name = called.get(node.__class__)
+            if name is not None:
+                calls += 1
+                results.append(_checked(node, getattr(mutator, name)(node)))
+            elif node.__class__ not in _EXPR_KINDS:
+                raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
+            elif isinstance(node, Var):
+                results.append(_mutate_var(mutator, node))
+            elif id(node) in quiet:
+                results.append(quiet[id(node)])
+            else:
+                operands = _operands(node)
+                pending.append((node, calls))
+                pending += [(operand, _NOT_ENTERED) for operand in reversed(operands)]
+            continue
+        count = len(_operands(node))
+        first = len(results) - count
+        new = _rebuilt(mutator, node, results[first:])
+        results[first:] = [new]
+        if calls == calls_before:
+            quiet[id(node)] = new
+    rewritten: Expr = results[0]
+    return rewritten
+
+
+def _operands(node: Expr) -> Sequence[Any]:
+    """The operands of an expression; its type and the references in its attributes are not among them."""
+    if isinstance(node, exprs.Call):
+        return node.args_
+    if isinstance(node, exprs.Submit):
+        launch = [part for part in (node.core_num, node.predicate) if part is not None]
+        return [*node.args_, *node.deps_, *launch]
+    return node._children()
+
+
+def _rebuilt(mutator: IRMutator, node: Expr, operands: list[Any]) -> Expr:
+    """`node` with these operands; attributes and type are rewritten after them, in the order of its class."""
+    ready = iter(operands)
+
+    def mapped(child: Any) -> Any:
+        new = next(ready, None)
+        return _mutated(mutator, child) if new is None else new
+
+    rebuilt: Expr = node._map_children(mapped, mutator._remapped.type)
+    return rebuilt
+
+
 def _mutated(mutator: IRMutator, child: Any) -> Any:
-    new = mutator.visit_stmt(child) if isinstance(child, Stmt) else mutator.visit_expr(child)
+    return _checked(
+        child, mutator.visit_stmt(child) if isinstance(child, Stmt) else mutator.visit_expr(child)
+    )
+
+
+def _checked(child: Any, new: Any) -> Any:
+    """What a node was mutated to. Raises `InternalError` unless it can stand in the same place."""
     if new is None:
         raise internal_error(f"A {type(child).__name__} was mutated to null", child.span)
-    if not isinstance(new, IRNode):
+    if not isinstance(new, Stmt if isinstance(child, Stmt) else Expr):
         raise internal_error(f"A {type(child).__name__} was mutated to a {type(new).__name__}", child.span)
     return new
 
@@ -222,6 +392,9 @@ def _expect_definition(old: Var, new: Any) -> None:
         )
 
 
+# -- one method per class ------------------------------------------------------------------------------------
+
+
 def _method(name: str, body: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
     def visit(self: Any, op: Any) -> Any:
         return body(self, op)
@@ -233,32 +406,20 @@ def _method(name: str, body: Callable[[Any, Any], Any], doc: str) -> Callable[[A
 
 def _install_methods() -> None:
     for cls, name in _METHODS.items():
-        group = _grouped(cls)
-        if group is not None:
-            read = write = _to_group(group)
+        read: Callable[[Any, Any], Any] = _visit_children
+        write: Callable[[Any, Any], Any] = _mutate_children
+        if issubclass(cls, (BinaryExpr, UnaryExpr)):
+            read = write = _to_group(_handlers(cls)[-1])
         elif issubclass(cls, Var):
-            read = _visit_iter_arg if cls is IterArg else _visit_var
-            if cls in (exprs.MemRef, exprs.WindowBuffer):
-                read = _visit_nothing
+            read = {Var: _visit_var, IterArg: _visit_iter_arg}.get(cls, _visit_nothing)
             write = _mutate_var
-        elif issubclass(cls, (stmts.ForStmt, stmts.WhileStmt)):
-            read, write = _visit_loop, _mutate_stmt
         elif cls is SeqStmts:
-            read, write = _visit_children, _mutate_seq
+            write = _mutate_seq
         elif issubclass(cls, Stmt):
-            read, write = _visit_children, _mutate_stmt
-        else:
-            read, write = _visit_children, _mutate_children
+            read = _visit_loop if issubclass(cls, (stmts.ForStmt, stmts.WhileStmt)) else _visit_children
+            write = _mutate_stmt
         for owner, body in ((IRVisitor, read), (IRMutator, write)):
             setattr(owner, name, _method(name, body, f"Called for each {cls.__name__}."))
-
-
-def _visit_var(visitor: IRVisitor, node: Var) -> None:
-    visitor.visit_var_like(node)
-
-
-def _visit_nothing(visitor: IRVisitor, node: Var) -> None:
-    """Memory references and window buffers are leaves."""
 
 
 def _to_group(group: str) -> Callable[[Any, Any], Any]:
