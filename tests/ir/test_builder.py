@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+import pypto
 from pypto import ir
 
 from .nodes import S
@@ -68,15 +71,15 @@ def test_misuse():
     b = ir.IRBuilder()
     with pytest.raises(RuntimeError):
         b.emit(ir.BreakStmt(S))
-    with pytest.raises(RuntimeError):
-        b.for_loop(b.var("i", I64), 0, 1, 1)
+    with pytest.raises(RuntimeError), b.for_loop(b.var("i", I64), 0, 1, 1):
+        pass
     with b.function("f") as f:
-        with pytest.raises(RuntimeError, match="Cannot begin function"):
-            b.function("g")
+        with pytest.raises(RuntimeError, match="Cannot begin function"), b.function("g"):
+            pass
         with pytest.raises(AssertionError):
             f.get_result()
-        with pytest.raises(ValueError, match="level"):
-            b.scope(ir.ScopeKind.Hierarchy)
+        with pytest.raises(ValueError, match="level"), b.scope(ir.ScopeKind.Hierarchy):
+            pass
         with b.for_loop(b.var("i", I64), 0, 1, 1) as loop:
             with pytest.raises(ValueError):
                 f.param("x", I64)
@@ -133,3 +136,95 @@ def test_memref_forms_of_the_builder():
     assert b.memref(0, 64, 3).name_hint == "mem_3"
     with pytest.raises(TypeError, match="exactly three"):
         b.memref(0, 1, 2, 3)
+    with pytest.raises(TypeError, match="misses id"):
+        b.memref(ir.Mem.Vec, 0, 64)
+    assert b.memref(space=ir.Mem.Vec, addr=0, size=64, id=3).byte_offset_.dtype is ir.INDEX
+    where = ir.Span("f", 1, 1)
+    assert b.memref(0, 64, 3, where).span is b.memref(0, 64, 3, span=where).span is where
+
+
+def test_the_span_of_a_block_ends_at_its_last_statement():
+    b = ir.IRBuilder()
+    first = inspect.currentframe().f_lineno + 1
+    with b.function("f") as f:
+        with b.for_loop(b.var("i", I64), 0, 4, 1) as loop:
+            b.break_stmt()
+        b.return_stmt()
+    made = f.get_result().span
+    assert (made.filename, made.begin_line, made.begin_column, made.end_line) == (
+        __file__,
+        first,
+        -1,
+        first + 3,
+    )
+    inner = loop.get_result().span
+    assert (inner.begin_line, inner.end_line) == (first + 1, first + 2)
+
+
+def test_comments_belong_to_the_construct_that_was_innermost_at_push():
+    b = ir.IRBuilder()
+    with pytest.raises(pypto.InternalError):
+        b.pop_pending_leading_comments()
+    with b.function("f"):
+        b.push_pending_leading_comments(["on the loop"])
+        with b.for_loop(b.var("i", I64), 0, 4, 1) as loop:
+            assert b.break_stmt().leading_comments == []
+        assert loop.get_result().leading_comments == ["on the loop"]
+        b.push_pending_leading_comments(["outer"])
+        b.push_pending_leading_comments(["inner"])
+        assert b.pop_pending_leading_comments() == ["inner"]
+        assert b.pop_pending_leading_comments() == ["outer"]
+
+
+def test_helpers_of_a_block_work_only_directly_inside_it():
+    b = ir.IRBuilder()
+    with b.function("f") as f:
+        with b.for_loop(b.var("i", I64), 0, 4, 1) as loop:
+            with pytest.raises(ValueError):
+                f.param("x", I64)
+            with pytest.raises(ValueError):
+                f.return_type(I64)
+            with pytest.raises(ValueError):
+                b.add_function_attrs({"k": 1})
+            with b.if_stmt(True), pytest.raises(ValueError):
+                loop.iter_arg("c", 0)
+        with pytest.raises(ValueError):
+            loop.return_var("r", I64)
+    with pytest.raises(ValueError):
+        f.param("x", I64)
+
+
+def test_a_block_begins_when_it_is_entered():
+    b = ir.IRBuilder()
+    b.function("never")
+    assert not b.in_function()
+    with b.function("f"):
+        assert b.in_function() and not b.in_loop() and not b.in_if()
+
+
+def test_the_core_builder_has_begin_and_end_for_each_construct():
+    from pypto.pypto_core import ir as core
+
+    b = core.IRBuilder()
+    b.begin_program("P", S)
+    name = b.declare_function("f")
+    b.begin_function("f", S, ir.FunctionType.Opaque, None, None, None, False)
+    x = b.func_arg("x", I64, S)
+    b.return_type(I64)
+    b.begin_for_loop(b.var("i", I64, S), x, x, x, S, ir.ForKind.Sequential, None)
+    carried = ir.IterArg("c", I64, x, S)
+    b.add_iter_arg(carried)
+    b.add_return_var(b.var("r", I64, S))
+    b.emit(ir.YieldStmt([carried], S))
+    loop = b.end_for_loop(S)
+    b.begin_if(x < 1, S)
+    b.begin_else(S)
+    branch = b.end_if(S)
+    b.begin_scope(ir.ScopeKind.Spmd, S, None, None, None, "s", 4, None, None, None)
+    scope = b.end_scope(S)
+    result = b.return_([x], S)
+    function = b.end_function(S)
+    b.add_function(function)
+    assert b.get_function_return_types(name) == [I64] and b.get_function_return_types(ir.GlobalVar("g")) == []
+    assert b.end_program(S)["f"] is function
+    assert function.body.stmts == [loop, branch, scope, result]

@@ -39,7 +39,7 @@ _process_level = LogLevel.__members__.get(os.environ.get("PYPTO_LOG_LEVEL", "").
 def set_log_level(level: LogLevel) -> None:
     """Set the level of the whole process."""
     global _process_level
-    _process_level = LogLevel(level)
+    _process_level = _checked(level)
 
 
 def get_log_level() -> LogLevel:
@@ -49,7 +49,13 @@ def get_log_level() -> LogLevel:
 
 def set_thread_log_level(level: LogLevel) -> None:
     """Override the level for the calling thread."""
-    _thread.level = LogLevel(level)
+    _thread.level = _checked(level)
+
+
+def _checked(level: LogLevel) -> LogLevel:
+    if not isinstance(level, int):
+        raise TypeError(f"A log level is a LogLevel, got {type(level).__name__}")
+    return LogLevel(level)
 
 
 def clear_thread_log_level() -> None:

@@ -66,6 +66,9 @@ class Span:
     __str__ = to_string
     __repr__ = to_string
 
+    def __reduce__(self) -> tuple[type[Span], tuple[str, int, int, int, int]]:
+        return Span, (self.filename, self.begin_line, self.begin_column, self.end_line, self.end_column)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Span is immutable; cannot assign '{name}'")
 

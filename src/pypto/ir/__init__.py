@@ -8,6 +8,7 @@ one-way.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from pypto.core.dtype import DataType
@@ -189,4 +190,16 @@ def set_call_attrs(call: Call, attrs: Any) -> Call:
     return call.replace(attrs=attrs)
 
 
+def _public_names() -> list[str]:
+    """What a user may import: the names defined here, those loaded on first use, the public modules."""
+    plumbing = {"Any", "ModuleType", "annotations", "enum", "make_lazy"}
+    defined = {
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and name not in plumbing and not isinstance(value, ModuleType)
+    }
+    return sorted(defined | _LAZY.keys() | _SUBMODULES)
+
+
+__all__ = _public_names()
 make_lazy(__name__, {**_LAZY, **{name: f"{__name__}.{name}" for name in _SUBMODULES}})

@@ -45,10 +45,17 @@ class _Open:
     span: Span
     parts: dict[str, Any] = field(default_factory=dict)
     stmts: list[Stmt] = field(default_factory=list)
-    pending_comments: list[str] = field(default_factory=list)
 
     def body(self) -> Stmt:
         return self.stmts[0] if len(self.stmts) == 1 else SeqStmts(self.stmts, self.span)
+
+
+@dataclass(slots=True)
+class _PendingComments:
+    """Comment lines for the next statement of one construct; empty once that statement has come."""
+
+    owner: _Open
+    lines: list[str]
 
 
 class BuildContext:
@@ -56,7 +63,7 @@ class BuildContext:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._comment_owners: list[_Open] = []
+        self._comments: list[_PendingComments] = []
 
     # -- the stack -------------------------------------------------------------------------------------------
 
@@ -78,6 +85,18 @@ class BuildContext:
             self.emit(stmt)
         return stmt
 
+    def innermost(self) -> str | None:
+        """The kind of the innermost open construct, None when nothing is open."""
+        return self._open[-1].kind if self._open else None
+
+    def depth(self) -> int:
+        """How many constructs are open."""
+        return len(self._open)
+
+    def abandon(self, depth: int) -> None:
+        """Drop the constructs opened after the first `depth`, without building them."""
+        del self._open[depth:]
+
     def in_function(self) -> bool:
         return any(construct.kind == "function" for construct in self._open)
 
@@ -97,11 +116,17 @@ class BuildContext:
         if not self._open or self._open[-1].kind == "program":
             raise RuntimeError("Cannot emit a statement outside of a function, loop, branch or scope")
         construct = self._open[-1]
-        if construct.pending_comments and not isinstance(stmt, SeqStmts):
-            attach_leading_comments(stmt, construct.pending_comments)
-            construct.pending_comments = []
+        if self._comments and not isinstance(stmt, SeqStmts):
+            self._attach_pending_comments(construct, stmt)
         construct.stmts.append(stmt)
         return stmt
+
+    def _attach_pending_comments(self, construct: _Open, stmt: Stmt) -> None:
+        for pending in reversed(self._comments):
+            if pending.owner is construct and pending.lines:
+                attach_leading_comments(stmt, pending.lines)
+                pending.lines = []
+                return
 
     def var(self, name: str, type: Type, span: Span) -> Var:
         return Var(name, type, span)
@@ -120,16 +145,13 @@ class BuildContext:
         """Attach these lines to the next statement of the construct that is innermost now."""
         if not self._open:
             raise internal_error("Comments were pushed with no construct open")
-        self._open[-1].pending_comments = list(comments)
-        self._comment_owners.append(self._open[-1])
+        self._comments.append(_PendingComments(self._open[-1], list(comments)))
 
     def pop_pending_leading_comments(self) -> list[str]:
         """What was pushed last and not consumed."""
-        if not self._comment_owners:
+        if not self._comments:
             raise internal_error("Comments were popped that had not been pushed")
-        owner = self._comment_owners.pop()
-        left, owner.pending_comments = owner.pending_comments, []
-        return left
+        return self._comments.pop().lines
 
     # -- functions -------------------------------------------------------------------------------------------
 
@@ -308,6 +330,8 @@ class BuildContext:
     # -- programs --------------------------------------------------------------------------------------------
 
     def begin_program(self, name: str, span: Span) -> None:
+        if self._open:
+            raise RuntimeError(f"Cannot begin program '{name}' inside a {self._open[-1].kind}")
         self._begin("program", span, name=name, declared={}, functions={})
 
     def _program(self) -> dict[str, Any]:

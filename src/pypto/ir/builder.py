@@ -13,13 +13,14 @@ Literals become constants of INDEX or FP32. The place of each node is the user's
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pypto.core.dtype import DataType
 from pypto.core.span import UNKNOWN_SPAN, Span
+from pypto.ir.block_lines import BlockStart
 from pypto.ir.build_context import BuildContext
 from pypto.ir.enums import (
     CompactMode,
@@ -67,6 +68,8 @@ _Stmt = TypeVar("_Stmt", bound=Stmt)
 class _Result(Generic[_Node]):
     """What a `with` block builds; known once the block has ended."""
 
+    _kind = ""
+
     def __init__(self, core: BuildContext) -> None:
         self._core = core
         self._result: _Node | None = None
@@ -76,31 +79,35 @@ class _Result(Generic[_Node]):
         assert self._result is not None, "The block has not ended yet"
         return self._result
 
-    def _require_open(self, is_open: bool, action: str) -> None:
-        if self._result is not None or not is_open:
-            raise ValueError(f"{action} is only possible directly inside its own block")
+    def _check_place(self, action: str) -> None:
+        innermost = self._core.innermost()
+        if self._result is not None or innermost != self._kind:
+            raise ValueError(
+                f"{action} is only possible directly inside its own {self._kind} block, "
+                f"not inside {f'a {innermost}' if innermost else 'nothing'}"
+            )
 
 
 class FunctionBuilder(_Result[Function]):
+    _kind = "function"
+
     def param(
         self, name: str, type: Type, span: Span | None = None, direction: ParamDirection = ParamDirection.In
     ) -> Var:
-        self._require_open(self._core._open[-1].kind == "function" if self._core._open else False, "param")
+        """A new parameter, after those there are."""
+        self._check_place("param")
         return self._core.func_arg(name, type, _get_span_or_capture(span), direction)
 
     def return_type(self, type: Type) -> None:
+        """A further result type."""
+        self._check_place("return_type")
         self._core.return_type(type)
 
 
 class _WithOutputs(_Result[_Node]):
-    _kind = ""
-
     def __init__(self, core: BuildContext) -> None:
         super().__init__(core)
         self._return_vars: list[Var] = []
-
-    def _check_place(self, action: str) -> None:
-        self._require_open(bool(self._core._open) and self._core._open[-1].kind == self._kind, action)
 
     def output(self, index: int = 0) -> Var:
         """The result variable at `index`, once the block has ended."""
@@ -211,22 +218,26 @@ class IRBuilder:
         self._core = BuildContext()
 
     @contextmanager
-    def _block(self, result: _Result[Any], end: Callable[[Span], Any]) -> Iterator[Any]:
+    def _block(
+        self, begin: Callable[[], None], result: _Result[Any], end: Callable[[Span], Any]
+    ) -> Iterator[Any]:
         """Yield the block's builder and end the construct also when the block raises."""
+        begin()
+        entered = BlockStart.of_user()
         try:
             yield result
         except BaseException:
             self._end_quietly(result, end)
             raise
-        result._result = end(_user_line())
+        result._result = end(entered.end_of_block())
 
     def _end_quietly(self, result: _Result[Any], end: Callable[[Span], Any]) -> None:
         """Close the construct after an error in its block; that error is the one to show."""
-        depth = len(self._core._open)
+        depth = self._core.depth()
         try:
             result._result = end(UNKNOWN_SPAN)
         except (RuntimeError, TypeError, ValueError):
-            del self._core._open[depth - 1 :]
+            self._core.abandon(depth - 1)
 
     def function(
         self,
@@ -238,11 +249,10 @@ class IRBuilder:
         attrs: Any = None,
         requires_runtime_binding: bool = False,
     ) -> Any:
-        core = self._core
-        core.begin_function(
-            name, _get_span_or_capture(span), type, level, role, attrs, requires_runtime_binding
-        )
-        return self._block(FunctionBuilder(core), core.end_function)
+        """A block that builds a function; yields a `FunctionBuilder`."""
+        core, where = self._core, _get_span_or_capture(span)
+        begin = partial(core.begin_function, name, where, type, level, role, attrs, requires_runtime_binding)
+        return self._block(begin, FunctionBuilder(core), core.end_function)
 
     def for_loop(
         self,
@@ -254,20 +264,23 @@ class IRBuilder:
         kind: ForKind = ForKind.Sequential,
         attrs: Any = None,
     ) -> Any:
+        """A block that builds a counted loop; yields a `ForLoopBuilder`."""
         core, where = self._core, _get_span_or_capture(span)
         first, end, by = (_normalize_expr(bound, where) for bound in (start, stop, step))
-        core.begin_for_loop(loop_var, first, end, by, where, kind, attrs)
-        return self._block(ForLoopBuilder(core), core.end_for_loop)
+        begin = partial(core.begin_for_loop, loop_var, first, end, by, where, kind, attrs)
+        return self._block(begin, ForLoopBuilder(core), core.end_for_loop)
 
     def while_loop(self, condition: Any, span: Span | None = None) -> Any:
+        """A block that builds a conditional loop; yields a `WhileLoopBuilder`."""
         core, where = self._core, _get_span_or_capture(span)
-        core.begin_while_loop(_normalize_expr(condition, where), where)
-        return self._block(WhileLoopBuilder(core), core.end_while_loop)
+        begin = partial(core.begin_while_loop, _normalize_expr(condition, where), where)
+        return self._block(begin, WhileLoopBuilder(core), core.end_while_loop)
 
     def if_stmt(self, condition: Any, span: Span | None = None) -> Any:
+        """A block that builds a branch; yields an `IfStmtBuilder`."""
         core, where = self._core, _get_span_or_capture(span)
-        core.begin_if(_normalize_expr(condition, where), where)
-        return self._block(IfStmtBuilder(core), core.end_if)
+        begin = partial(core.begin_if, _normalize_expr(condition, where), where)
+        return self._block(begin, IfStmtBuilder(core), core.end_if)
 
     def scope(
         self,
@@ -282,16 +295,18 @@ class IRBuilder:
         manual: bool | None = None,
         attrs: list[tuple[str, Any]] | None = None,
     ) -> Any:
+        """A block that builds a scope; yields a `ScopeBuilder`."""
         core, where = self._core, _get_span_or_capture(span)
-        core.begin_scope(
-            scope_kind, where, level, role, split, name_hint, core_num, sync_start, manual, attrs
-        )
-        return self._block(ScopeBuilder(core), core.end_scope)
+        begin = partial(
+            core.begin_scope,
+            scope_kind, where, level, role, split, name_hint, core_num, sync_start, manual, attrs,
+        )  # fmt: skip
+        return self._block(begin, ScopeBuilder(core), core.end_scope)
 
     def program(self, name: str, span: Span | None = None) -> Any:
-        core = self._core
-        core.begin_program(name, _get_span_or_capture(span))
-        return self._block(ProgramBuilder(core), core.end_program)
+        """A block that builds a program; yields a `ProgramBuilder`."""
+        core, where = self._core, _get_span_or_capture(span)
+        return self._block(partial(core.begin_program, name, where), ProgramBuilder(core), core.end_program)
 
     # -- one-line methods -----------------------------------------------------------------------------------
 
@@ -373,19 +388,27 @@ class IRBuilder:
 
     # -- types -----------------------------------------------------------------------------------------------
 
-    def memref(self, *place: Any, span: Span | None = None) -> MemRef:
-        """`memref(space, addr, size, id)` or `memref(addr, size, id)`."""
-        where = _get_span_or_capture(span)
-        if place and isinstance(place[0], MemorySpace):
-            if len(place) != 4:
-                raise TypeError(f"memref(space, addr, size, id) needs four arguments, got {len(place)}")
-            space, addr, size, number = place
-            return MemRef(space, _normalize_expr(addr, where), size, number, where)
-        if len(place) != 3:
+    def memref(self, *place: Any, **named: Any) -> MemRef:
+        """`memref(space, addr, size, id, span=None)` or `memref(addr, size, id, span=None)`."""
+        in_space = isinstance(place[0], MemorySpace) if place else "space" in named
+        names = ("space", "addr", "size", "id", "span") if in_space else ("addr", "size", "id", "span")
+        has_fourth = len(place) > 3 and not (place[3] is None or isinstance(place[3], Span))
+        if not in_space and (len(place) > 4 or has_fourth):
             raise TypeError(
-                f"memref(addr, size, id) accepts exactly three positional arguments, got {len(place)}"
+                "memref(addr, size, id) accepts exactly three positional arguments and a span, "
+                f"got {len(place)}"
             )
-        return MemRef(*place, where)
+        given = dict(zip(names, place, strict=False))
+        if len(place) > len(names) or not named.keys() <= set(names) - given.keys():
+            raise TypeError(f"memref got unexpected or repeated arguments; it takes {', '.join(names)}")
+        given |= named
+        where = _get_span_or_capture(given.pop("span", None))
+        missing = [name for name in names[:-1] if name not in given]
+        if missing:
+            raise TypeError(f"memref misses {', '.join(missing)}")
+        if in_space:
+            given["addr"] = _normalize_expr(given["addr"], where)
+        return MemRef(*given.values(), where)
 
     def tile_view(
         self,
@@ -433,11 +456,3 @@ class IRBuilder:
     ) -> TileType:
         extents = normalise_extents(shape, "shape", _get_span_or_capture(span))
         return TileType(extents, dtype, memref, tile_view, memory_space)
-
-
-def _user_line() -> Span:
-    """The line of the nearest frame that is neither this module nor the context manager machinery."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.endswith(("contextlib.py", "ir/builder.py")):
-        frame = frame.f_back
-    return Span(frame.f_code.co_filename, frame.f_lineno, -1)

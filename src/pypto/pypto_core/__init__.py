@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
-import sys
 from typing import Any
 
 from pypto.core.dtype import DataType
@@ -22,11 +22,42 @@ from pypto.core.logging import (
 from pypto.core.logging import clear_thread_log_level as _clear_thread_log_level
 from pypto.core.logging import set_thread_log_level as _set_thread_log_level
 
+
+class ValueError(builtins.ValueError):
+    """Exists for its import path; what is raised is the builtin class itself. So for the five below."""
+
+
+class TypeError(builtins.TypeError):
+    pass
+
+
+class RuntimeError(builtins.RuntimeError):
+    pass
+
+
+class NotImplementedError(builtins.NotImplementedError):
+    pass
+
+
+class IndexError(builtins.IndexError):
+    pass
+
+
+class AssertionError(builtins.AssertionError):
+    pass
+
+
 __all__ = [
+    "AssertionError",
     "DataType",
     "Error",
+    "IndexError",
     "InternalError",
     "LogLevel",
+    "NotImplementedError",
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
     "_clear_thread_log_level",
     "_set_thread_log_level",
     "check",
@@ -48,6 +79,4 @@ _MODULES = ("ir", "passes", "arith", "codegen", "backend", "testing")
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'pypto.pypto_core' has no attribute '{name}'")
-    module = importlib.import_module(f"pypto.{name}")
-    sys.modules[f"{__name__}.{name}"] = module
-    return module
+    return importlib.import_module(f"{__name__}.{name}")
