@@ -14,7 +14,7 @@ from pypto.runtime.build import CompileJob
 from pypto.runtime.native_runtime import NativeProgram, RunOptions, RunTrace, pack_layout, pack_options
 
 INPUT, OUTPUT, INOUT, OUTPUT_EXISTING, NO_DEP = range(5)
-MIX, MEET, BLOCKS, EXCHANGE, FAIL, SCALARS, SLOW_ADD, ARENA, NOTHING, CRASH = range(10)
+MIX, MEET, BLOCKS, EXCHANGE, FAIL, SCALARS, SLOW_ADD, ARENA, NOTHING, CRASH, LISTEN = range(11)
 EQ, NE, GT, LT, GE, LE = range(6)
 UNSET = -1
 

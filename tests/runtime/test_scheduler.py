@@ -24,6 +24,7 @@ from tests.runtime.script import (
     INOUT,
     INPUT,
     LE,
+    LISTEN,
     LT,
     MEET,
     MIX,
@@ -535,6 +536,16 @@ def test_run_without_progress_ends_with_the_tasks_that_wait(runner: Runner) -> N
         RuntimeError, match="no progress for 1 s with 1 tasks unfinished; running: 'vector_test' block 0 lane AIV0"
     ):
         runner.run(s, zeros(1), stall_seconds=1)
+
+
+def test_watchdog_names_lanes_and_queues(runner: Runner) -> None:
+    s = Script()
+    s.submit(LISTEN, (INOUT, 0), lanes=(1, 0, UNSET))
+    with pytest.raises(RuntimeError, match="no progress for 1 s") as caught:
+        runner.run(s, zeros(1), stall_seconds=1)
+    assert "'cube_test' block 0 lane AIC" in str(caught.value)
+    assert "'vector_test' block 0 lane AIV0 waiting in the test's queue" in str(caught.value)
+    runner.run(Script(), zeros(1))
 
 
 # ---------------------------------------------------------------- many tasks, threads

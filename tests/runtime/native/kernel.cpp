@@ -64,7 +64,8 @@ enum Op {
     SLOW_ADD = 6,
     ARENA = 7,
     NOTHING = 8,
-    CRASH = 9
+    CRASH = 9,
+    LISTEN = 10
 };
 
 extern "C" {
@@ -143,6 +144,10 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
                 arena[1023] + static_cast<uint32_t>(reinterpret_cast<uint64_t>(arena) % 64);
             break;
         }
+        case LISTEN:  // The vector lane waits for a tile; the cube lane does something else meanwhile.
+            if (core->slot != 0) core->lanes->front(core, 5, 0, 0, "the test's queue");
+            else if (!meet(at(tensor(args, 0), 0), 1000, core)) core->fail(core, "cancelled");
+            break;
         case NOTHING: break;
         case CRASH:  // scalars: 0 wild access, 1 division by zero, 2 exception
             if (scalars[0] == 0) *reinterpret_cast<volatile int*>(uintptr_t{64}) = 1;

@@ -38,6 +38,34 @@ void fail_always(int64_t* args) {
     core->fail(core, "on purpose");
 }
 
+// The cube lane sends 20 numbers to both vector lanes and gets them back; they add what they find at their own place.
+// Two slots in each direction, and an event from one side to the other at the end.
+void exchange(int64_t* args) {
+    auto* core = reinterpret_cast<const PyptoCoreContext*>(args[PYPTO_CORE_SLOT]);
+    const PyptoLaneApi& lanes = *core->lanes;
+    lanes.open(core, 0, 3, 8, 2, "open");
+    float* out = data(tensor(args, 0));
+    float sum = 0;
+    for (int round = 0; round < 20; ++round) {
+        for (int vector = 0; vector < 2; ++vector) {
+            if (core->slot == 0) {
+                *static_cast<float*>(lanes.reserve(core, 0, 0, vector, 8, "push")) = static_cast<float>(round);
+                lanes.push(core, 0, 0, vector);
+                sum += *static_cast<const float*>(lanes.front(core, 0, 1, vector, "pop"));
+                lanes.pop(core, 0, 1, vector);
+            } else if (core->sub_block_id == vector) {
+                float got = *static_cast<const float*>(lanes.front(core, 0, 0, vector, "pop"));
+                lanes.pop(core, 0, 0, vector);
+                *static_cast<float*>(lanes.reserve(core, 0, 1, vector, 8, "push")) = got + out[vector];
+                lanes.push(core, 0, 1, vector);
+            }
+        }
+    }
+    if (core->slot != 0) lanes.set_event(core, 3, 2, -1, "set");
+    if (core->slot == 0) lanes.wait_event(core, 3, -1, "wait");
+    if (core->slot == 0) out[0] = sum / 1000;
+}
+
 ChipTensor window(const ChipTensor& t, uint32_t offset, uint32_t extent) {
     uint32_t shape[1] = {extent};
     uint32_t start[1] = {offset};
@@ -52,7 +80,7 @@ void orchestrate(const ChipTaskArgs& args) {
     for (int i = 0; i < 2000; ++i) {
         ChipTensor from = window(x, random(48), 16);
         ChipTensor to = window(i % 7 == 0 ? x : y, random(48), 16);
-        switch (random(8)) {
+        switch (random(9)) {
             case 0: {  // through a temporary that nobody keeps
                 uint32_t shape[1] = {16};
                 TensorCreateInfo info(shape, 1);
@@ -85,6 +113,13 @@ void orchestrate(const ChipTaskArgs& args) {
             case 3: {
                 uint32_t index[1] = {random(64)};
                 if (i % 5 == 0) set_tensor_data<float>(y, 1, index, get_tensor_data<float>(x, 1, index));
+                break;
+            }
+            case 4: {
+                if (i % 8 != 0) break;
+                CoreTaskArgs lanes;
+                lanes.add_inout(to);
+                rt_submit_task(MixedKernels{4, 4, 4}, lanes);
                 break;
             }
             default: {
@@ -128,8 +163,8 @@ void call(pypto::Program* program, int32_t workers, uint64_t seed) {
 int main() {
     pypto::Program* program =
         pypto_program_new(reinterpret_cast<void*>(&orchestrate), nullptr, &pypto_bind_runtime, 1 << 20);
-    void (*kernels[])(int64_t*) = {accumulate, mark_block, touch, fail_always};
-    for (int32_t i = 0; i < 4; ++i) {
+    void (*kernels[])(int64_t*) = {accumulate, mark_block, touch, fail_always, exchange};
+    for (int32_t i = 0; i < 5; ++i) {
         pypto_program_add_kernel(program, i, reinterpret_cast<void*>(kernels[i]), 256, 0, "kernel");
     }
     std::vector<std::thread> callers;

@@ -76,6 +76,7 @@ struct PyptoCoreContext {
     void* lane;           // the runtime's own
     const int32_t* cancelled;  // non-zero once the run is over: a kernel that waits for another must call `fail`
     const PyptoLaneApi* lanes;
+    int32_t slot;          // 0 the cube lane, 1 and 2 the vector lanes
     int32_t cube_lanes;    // of this block
     int32_t vector_lanes;  // of this block
 };

@@ -77,6 +77,7 @@ public:
         dispatch_.block_idx = block;
         dispatch_.block_num = task.block_num;
         core_.sub_block_id = slot == kVectorLane1;
+        core_.slot = slot;
         core_.checked = checked;
         core_.workspace = workspace_;
         core_.cancelled = reinterpret_cast<const int32_t*>(&cancelled);
