@@ -59,8 +59,9 @@ class AtContext(_Scope):
 class ClusterContext(_Scope):
     """The object of `pl.cluster()`."""
 
-    def __init__(self, *, name_hint: str = "") -> None:
+    def __init__(self, *, name_hint: str = "", dumps: Sequence[Any] | None = None) -> None:
         self.name_hint = name_hint
+        self.dumps = dumps
 
     def __enter__(self) -> None:
         return None
@@ -79,6 +80,7 @@ class SpmdContext(_Scope):
         deps: Sequence[Any] | None = None,
         allow_early_resolve: bool = False,
         predicate: Any = None,
+        dumps: Sequence[Any] | None = None,
     ) -> None:
         if isinstance(core_num, bool) or not isinstance(core_num, (int, ir.Expr)):
             raise ValueError(f"core_num must be a positive integer or ir.Expr, got {core_num!r}")
@@ -91,6 +93,7 @@ class SpmdContext(_Scope):
         self.deps = deps
         self.allow_early_resolve = allow_early_resolve
         self.predicate = predicate
+        self.dumps = dumps
 
     def __iter__(self) -> NoReturn:
         raise RuntimeError(
@@ -155,9 +158,9 @@ def at(
     )
 
 
-def cluster(*, name_hint: str = "") -> ClusterContext:
+def cluster(*, name_hint: str = "", dumps: Sequence[Any] | None = None) -> ClusterContext:
     """Run the kernels of the body together on one cluster of cores."""
-    return ClusterContext(name_hint=name_hint)
+    return ClusterContext(name_hint=name_hint, dumps=dumps)
 
 
 def spmd(
@@ -169,6 +172,7 @@ def spmd(
     deps: Sequence[Any] | None = None,
     allow_early_resolve: bool = False,
     predicate: Any = None,
+    dumps: Sequence[Any] | None = None,
 ) -> SpmdContext:
     """Run the body once per block, `core_num` blocks in all."""
     return SpmdContext(
@@ -179,6 +183,7 @@ def spmd(
         deps=deps,
         allow_early_resolve=allow_early_resolve,
         predicate=predicate,
+        dumps=dumps,
     )
 
 

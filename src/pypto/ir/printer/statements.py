@@ -236,6 +236,9 @@ def _name_hint(scope: ScopeStmt) -> list[str]:
     return [f"name_hint={double_quoted(scope.name_hint)}"] if scope.name_hint else []
 
 
+_DEPS, _DUMPS = ("deps", "manual_dep_edges"), ("dumps", "dump_vars")
+
+
 def _var_lists(state: State, attrs: dict[str, Any], *pairs: tuple[str, str]) -> list[str]:
     found = [(word, attrs.get(key, ())) for word, key in pairs]
     return [f"{word}={var_list_text(state, values)}" for word, values in found if values]
@@ -265,19 +268,15 @@ def _at(state: State, scope: InCoreScopeStmt | HierarchyScopeStmt, indent: str, 
             parts.append(f"role={p}.Role.{scope.role.name}")
     attrs = scope.attrs_
     parts += _name_hint(scope)
-    lists = (
-        ("deps", "manual_dep_edges"),
-        ("no_dep_args", "arg_direction_overrides_vars"),
-        ("dumps", "dump_vars"),
-    )
-    parts += _var_lists(state, attrs, *lists)
+    parts += _var_lists(state, attrs, _DEPS, ("no_dep_args", "arg_direction_overrides_vars"), _DUMPS)
     parts += _flags(attrs, "allow_early_resolve", "windowize")
     _with(state, f"at({', '.join(parts)})", scope, indent)
     print_body(state, scope.body, indent + INDENT)
 
 
 def _cluster(state: State, scope: ClusterScopeStmt, indent: str, _targets: Targets) -> None:
-    _with(state, f"cluster({', '.join(_name_hint(scope))})", scope, indent)
+    parts = [*_name_hint(scope), *_var_lists(state, scope.attrs_, _DUMPS)]
+    _with(state, f"cluster({', '.join(parts)})", scope, indent)
     print_body(state, scope.body, indent + INDENT)
 
 
@@ -316,28 +315,37 @@ def _comm_domain(state: State, scope: CommDomainScopeStmt, indent: str, targets:
 def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) -> None:
     stmts = body_list(scope.body)
     carrier = stmts[0] if len(stmts) == 1 and isinstance(stmts[0], InCoreScopeStmt) else None
-    if carrier is not None and not _has_hint_of(scope, carrier):
+    if carrier is not None and not _is_implied_by(scope, carrier):
         carrier = None
-    deps = _var_lists(state, scope.attrs_, ("deps", "manual_dep_edges"))
+    deps = _var_lists(state, scope.attrs_, _DEPS)
+    own = [*deps, *_var_lists(state, scope.attrs_, _DUMPS)]
     if "task_id_var" in scope.attrs_:
         flattened = carrier if carrier is not None and _is_recreated_carrier(carrier) else None
-        optimizations = _optimizations(state, flattened) if flattened is not None else []
-        _with(state, f"spmd({_spmd_arguments(state, scope, [*optimizations, *deps])})", scope, indent)
+        middle = own if flattened is None else [*_kernel_arguments(state, flattened), *deps]
+        _with(state, f"spmd({_spmd_arguments(state, scope, middle)})", scope, indent)
         print_body(state, flattened.body if flattened is not None else scope.body, indent + INDENT)
         return
     if carrier is not None:
         block, rest = _leading_binding(state, body_list(carrier.body), "tile.get_block_idx")
         if block is not None:
-            arguments = _spmd_arguments(state, scope, [*_optimizations(state, carrier), *deps])
+            arguments = _spmd_arguments(state, scope, [*_kernel_arguments(state, carrier), *deps])
             state.lines.append(f"{indent}for {block} in {state.prefix}.spmd({arguments}):")
             print_statements(state, rest, indent + INDENT)
             return
-    _with(state, f"spmd({_spmd_arguments(state, scope, deps)})", scope, indent)
+    _with(state, f"spmd({_spmd_arguments(state, scope, own)})", scope, indent)
     print_body(state, scope.body, indent + INDENT)
 
 
-def _has_hint_of(scope: SpmdScopeStmt, carrier: InCoreScopeStmt) -> bool:
-    """Whether a reader that makes the InCore scope by itself would give it and the launch these names."""
+def _kernel_arguments(state: State, carrier: InCoreScopeStmt) -> list[str]:
+    """The arguments of the launch that a reader hands on to the InCore scope that it makes by itself."""
+    return [*_optimizations(state, carrier), *_var_lists(state, carrier.attrs_, _DUMPS)]
+
+
+def _is_implied_by(scope: SpmdScopeStmt, carrier: InCoreScopeStmt) -> bool:
+    """Whether a reader that makes the InCore scope by itself would give it and the launch these names, and
+    could give it these attributes."""
+    if "dump_vars" in scope.attrs_ or not carrier.attrs_.keys() <= {"dump_vars", "slot_num"}:
+        return False
     if not scope.name_hint:
         return not carrier.name_hint
     return scope.name_hint == f"{carrier.name_hint}_spmd"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pypto import ir
 from pypto.ir.op_registry import create_op_call
-from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
 
 _S = TypeVar("_S", bound=ir.ScopeStmt)
@@ -41,9 +40,29 @@ def bind_task_id(p: FunctionParser, name: str | None, call: ast.Call) -> ir.Var 
     return task_id
 
 
-def merged_dump_vars(p: FunctionParser, listed: Iterable[ir.Var]) -> list[ir.Var]:
-    """The variables a scope dumps: those it lists, then those tagged before."""
+def merged_dump_vars(p: FunctionParser, dumps: ast.expr | None, owner: str) -> list[ir.Var]:
+    """The variables a scope dumps: those in its `dumps=`, if any, then those tagged before."""
+    listed = [] if dumps is None else tensor_names(p, dumps, f"{owner}(dumps=...)")
     return list(dict.fromkeys([*listed, *p.dump_tagged]))
+
+
+def tensor_names(p: FunctionParser, node: ast.expr, what: str) -> list[ir.Var]:
+    """The tensors that a list display of bare names denotes; `what` names the argument in messages."""
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        raise ParserTypeError(f"{what} must be a list literal", span=p.span(node))
+    found: list[ir.Var] = []
+    for element in node.elts:
+        if not isinstance(element, ast.Name):
+            raise ParserTypeError(f"{what} entries must be bare tensor names", span=p.span(element))
+        value = p.names.lookup(element.id)
+        if value is None:
+            raise ParserTypeError(f"{what} references unknown name '{element.id}'", span=p.span(element))
+        if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
+            raise ParserTypeError(f"{what} entry '{element.id}' is not a tensor", span=p.span(element))
+        if any(value is known for known in found):
+            raise ParserTypeError(f"{what} lists '{element.id}' more than once", span=p.span(element))
+        found.append(value)
+    return found
 
 
 def with_attrs(scope: _S, attrs: dict[str, Any]) -> _S:

@@ -9,7 +9,7 @@ from typing import Any
 from pypto import ir
 from pypto.language.contexts import ScopeMode
 from pypto.language.parser.comments import header_end
-from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.diagnostics import ParserSyntaxError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import Frame, FunctionParser, statement, to_body
 from pypto.language.parser.launch import bool_literal, name_hint_literal
 from pypto.language.parser.optimization_entries import Optimizations, parse_optimizations
@@ -18,6 +18,7 @@ from pypto.language.parser.scope_parts import (
     emit_scope,
     merged_dump_vars,
     task_name,
+    tensor_names,
     with_attrs,
 )
 from pypto.language.parser.slots import dotted_name, enum_literal
@@ -175,40 +176,13 @@ def _at_attrs(p: FunctionParser, arguments: dict[str, ast.expr]) -> dict[str, An
         if deps:
             attrs["manual_dep_edges"] = deps
     if "no_dep_args" in arguments:
-        tensors = _tensor_names(p, arguments["no_dep_args"], "no_dep_args")
+        tensors = tensor_names(p, arguments["no_dep_args"], "pl.at(no_dep_args=...)")
         if tensors:
             attrs["arg_direction_overrides_vars"] = tensors
-    listed = _tensor_names(p, arguments["dumps"], "dumps") if "dumps" in arguments else []
-    dumped = merged_dump_vars(p, listed)
+    dumped = merged_dump_vars(p, arguments.get("dumps"), "pl.at")
     if dumped:
         attrs["dump_vars"] = dumped
     return attrs
-
-
-def _tensor_names(p: FunctionParser, node: ast.expr, what: str) -> list[ir.Var]:
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        raise ParserTypeError(f"pl.at({what}=...) must be a list literal", span=p.span(node))
-    found: list[ir.Var] = []
-    for element in node.elts:
-        if not isinstance(element, ast.Name):
-            raise ParserTypeError(
-                f"pl.at({what}=...) entries must be bare tensor names", span=p.span(element)
-            )
-        value = p.names.lookup(element.id)
-        if value is None:
-            raise ParserTypeError(
-                f"pl.at({what}=...) references unknown name '{element.id}'", span=p.span(element)
-            )
-        if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
-            raise ParserTypeError(
-                f"pl.at({what}=...) entry '{element.id}' is not a tensor", span=p.span(element)
-            )
-        if any(value is known for known in found):
-            raise ParserTypeError(
-                f"pl.at({what}=...) lists '{element.id}' more than once", span=p.span(element)
-            )
-        found.append(value)
-    return found
 
 
 # -- pl.cluster ----------------------------------------------------------------------------------------------
@@ -218,14 +192,15 @@ def _parse_cluster(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     comments = header_comments(p, node)
     if call.args:
         raise ParserSyntaxError("pl.cluster() does not accept positional arguments", span=p.span(call))
-    name_hint = ""
+    given: dict[str, ast.expr] = {}
     for keyword in call.keywords:
-        if keyword.arg != "name_hint":
+        if keyword.arg not in ("name_hint", "dumps"):
             raise ParserSyntaxError(
                 f"pl.cluster() got unexpected keyword argument '{keyword.arg}'", span=p.span(keyword.value)
             )
-        name_hint = name_hint_literal(p, keyword.value)
-    dumped = merged_dump_vars(p, [])
+        given[keyword.arg] = keyword.value
+    name_hint = name_hint_literal(p, given["name_hint"]) if "name_hint" in given else ""
+    dumped = merged_dump_vars(p, given.get("dumps"), "pl.cluster")
     body = scope_block(p, node, Frame("cluster"))
     scope = ir.ClusterScopeStmt(name_hint, body, p.source.head_span(node))
     emit_scope(p, with_attrs(scope, {"dump_vars": dumped} if dumped else {}), comments)

@@ -29,6 +29,7 @@ from pypto.language.parser.task_ids import parse_deps
 
 _KEYWORDS = (
     "core_num", "sync_start", "name_hint", "optimizations", "deps", "allow_early_resolve", "predicate",
+    "dumps",
 )  # fmt: skip
 _SUFFIX = "_spmd"
 
@@ -44,12 +45,15 @@ class SpmdLaunch:
     deps: list[ir.Expr]
     allow_early_resolve: bool
     predicate: ir.Expr | None
+    dumps: list[ir.Var]  # listed and tagged
 
-    def attrs(self, task_id: ir.Var | None) -> dict[str, Any]:
+    def attrs(self, task_id: ir.Var | None, *, with_dumps: bool) -> dict[str, Any]:
         """The attributes of the launch, in stored order."""
         attrs: dict[str, Any] = {}
         if self.deps:
             attrs["manual_dep_edges"] = self.deps
+        if with_dumps and self.dumps:
+            attrs["dump_vars"] = self.dumps
         if task_id is not None:
             attrs["task_id_var"] = task_id
         if self.allow_early_resolve:
@@ -78,14 +82,13 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     else:
         synthesise = _needs_kernel(p, node, call, launch)
     task_id = bind_task_id(p, name, call)
-    dumped = merged_dump_vars(p, [])
     split = launch.optimizations.split if launch.optimizations is not None else None
     frame = Frame("spmd", incore=synthesise, written_split=split is not None)
     statements = _body(p, node.body, frame)
     if task_id is not None and name is not None:
         _record_producers(p, statements, name, task_id)
     body = to_body(statements, p.source.head_span(node))
-    emit_scope(p, _assemble(p, node, launch, body, task_id, dumped, synthesise=synthesise), comments)
+    emit_scope(p, _assemble(p, node, launch, body, task_id, synthesise=synthesise), comments)
 
 
 def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
@@ -101,12 +104,11 @@ def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
                 f"pl.spmd() loop form does not accept '{keyword.arg}='", span=p.span(keyword.value)
             )
     launch = _launch(p, call)
-    dumped = merged_dump_vars(p, [])
     split = launch.optimizations.split if launch.optimizations is not None else None
     frame = Frame("spmd", incore=True, written_split=split is not None)
     statements = _body(p, node.body, frame, block_index=node.target, call=call)
     body = to_body(statements, p.source.head_span(node))
-    emit_scope(p, _assemble(p, node, launch, body, None, dumped, synthesise=True), comments)
+    emit_scope(p, _assemble(p, node, launch, body, None, synthesise=True), comments)
 
 
 # -- arguments -----------------------------------------------------------------------------------------------
@@ -147,6 +149,7 @@ def _launch(p: FunctionParser, call: ast.Call) -> SpmdLaunch:
         deps,
         early,
         predicate,
+        merged_dump_vars(p, given.get("dumps"), "pl.spmd"),
     )
 
 
@@ -257,25 +260,27 @@ def _assemble(
     launch: SpmdLaunch,
     body: ir.Stmt,
     task_id: ir.Var | None,
-    dumped: list[ir.Var],
     *,
     synthesise: bool,
 ) -> ir.SpmdScopeStmt:
     """The launch around its body, with a kernel scope in between where one is needed."""
     span = p.source.head_span(node)
-    attrs = launch.attrs(task_id)
-    optimizations = launch.optimizations or Optimizations()
-    own: dict[str, Any] = {}
-    if dumped:
-        own["dump_vars"] = dumped
-    if optimizations.slot_num is not None:
-        own["slot_num"] = optimizations.slot_num
+    attrs = launch.attrs(task_id, with_dumps=not synthesise)
     hint = launch.name_hint
     if synthesise:
         kernel_hint = hint.removesuffix(_SUFFIX)
         hint = kernel_hint + _SUFFIX if kernel_hint else hint
-        split = optimizations.split or ir.SplitMode.NONE
-        body = with_attrs(ir.InCoreScopeStmt(split, kernel_hint, body, span), own)
-    else:
-        attrs |= own
+        body = _kernel_scope(launch, kernel_hint, body, span)
     return with_attrs(ir.SpmdScopeStmt(launch.core_num, launch.sync_start, hint, body, span), attrs)
+
+
+def _kernel_scope(launch: SpmdLaunch, name_hint: str, body: ir.Stmt, span: ir.Span) -> ir.InCoreScopeStmt:
+    optimizations = launch.optimizations or Optimizations()
+    attrs: dict[str, Any] = {}
+    if launch.dumps:
+        attrs["dump_vars"] = launch.dumps
+    if optimizations.slot_num is not None:
+        attrs["slot_num"] = optimizations.slot_num
+    return with_attrs(
+        ir.InCoreScopeStmt(optimizations.split or ir.SplitMode.NONE, name_hint, body, span), attrs
+    )
