@@ -533,7 +533,8 @@ def test_run_without_progress_ends_with_the_tasks_that_wait(runner: Runner) -> N
     s = Script()
     s.submit(MEET, (INOUT, 0), scalars=[1000])
     with pytest.raises(
-        RuntimeError, match="no progress for 1 s with 1 tasks unfinished; running: 'vector_test' block 0 lane AIV0"
+        RuntimeError,
+        match="no progress for 1 s with 1 tasks unfinished; running: 'vector_test' block 0 lane AIV0",
     ):
         runner.run(s, zeros(1), stall_seconds=1)
 
