@@ -31,7 +31,7 @@ def compile_into(folder: Path, program: ir.Program = AddScaled, **settings: obje
 
 
 def kept() -> list[str]:
-    return [entry.label for entry in build.store().entries() if entry.label.startswith("sources of")]
+    return [entry.label for entry in build.store().entries() if entry.label.startswith("sources '")]
 
 
 class Lowered(Exception):
@@ -51,7 +51,7 @@ def test_unchanged_program_is_not_lowered_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: ir.Program
 ) -> None:
     first = compile_into(tmp_path / "a", program)
-    assert kept() == [f"sources of '{program.name}'"]
+    assert kept() == [f"sources '{program.name}'"]
     refuse_to_lower(monkeypatch, "pypto.passes.outline")
     assert compile_into(tmp_path / "b", program) == first
 
@@ -104,7 +104,7 @@ def test_place_in_the_source_counts(tmp_path: Path) -> None:
 def test_damaged_sources_are_generated_again(tmp_path: Path) -> None:
     first = compile_into(tmp_path / "a")
     for entry in build.store().entries():
-        if entry.label.startswith("sources of"):
+        if entry.label.startswith("sources '"):
             entry.path.write_bytes(entry.path.read_bytes()[:-1] + b"?")
     build._open_store.cache_clear()
     assert compile_into(tmp_path / "b") == first

@@ -92,7 +92,7 @@ def keep(key: str, program: ir.Program, root: Path, files: Sequence[Path], names
         "orchestrations": list(names),
     }
     packed: bytes = msgpack.packb(content)
-    build.store().get(key, f"sources of '{program.name}'", lambda path: _write(path, packed), _SUFFIX)
+    build.store().get(key, f"sources '{program.name}'", lambda path: _write(path, packed), _SUFFIX)
 
 
 @functools.cache

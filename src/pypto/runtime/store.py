@@ -4,21 +4,25 @@ An entry is a file `objects/<kk>/<key>.so` (or with another suffix) with a recor
 size and digest; the record is written last, so an entry without a valid record does not exist. Everything is
 written to this process's folder under `tmp/`, flushed, and renamed into place; a folder whose process is gone
 is removed by the next process that opens the store. One process makes an entry at a time (a lock file per
-key). What is read is verified against the record and made again when it does not match.
+key). What is read is verified against the record and made again when it does not match. A process lists the
+entries that it uses (in its file under `users/`); those are not pruned while it lives. What prunes is in
+`store_upkeep`.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,8 @@ from filelock import FileLock
 _SCHEMA = 1
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
+_log = logging.getLogger(__name__)
+
 
 class StoreError(RuntimeError):
     """The store cannot keep a binary: no space, no permission, or no folder."""
@@ -35,13 +41,19 @@ class StoreError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file in the store."""
+    """One file in the store. `created` and `used` (last taken by a process) are seconds of the epoch."""
 
     key: str
     path: Path
     size: int
     label: str
     created: float
+    used: float
+
+    @property
+    def kind(self) -> str:
+        """What it is, without its name."""
+        return self.label.partition(" '")[0]
 
 
 class Store:
@@ -50,8 +62,8 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._objects = root / "objects"
-        self._scratch = root / "tmp" / _process_name(os.getpid())
-        self._owner = os.getpid()
+        self._owner = -1
+        self._set_owner()
         self._verified: dict[str, Path] = {}
         self._counter = 0
         self._guard = threading.Lock()
@@ -69,22 +81,18 @@ class Store:
         if known is not None and known.exists():
             return known
         path, record = self._paths(key, suffix)
-        if not _is_valid(path, record):
+        if not self._take(key, path, record):
             with self._disk_errors():
                 path.parent.mkdir(exist_ok=True)
                 with FileLock(path.with_suffix(".lock")):
-                    if not _is_valid(path, record):
+                    if not self._take(key, path, record):
                         self._make(path, record, label, build)
-        self._verified[key] = path
+            self._verified[key] = path
         return path
 
     def contains(self, key: str, suffix: str = ".so") -> bool:
         """Whether the store holds a sound file of `key`."""
-        path, record = self._paths(key, suffix)
-        if not _is_valid(path, record):
-            return False
-        self._verified[key] = path
-        return True
+        return self._take(key, *self._paths(key, suffix))
 
     @contextmanager
     def scratch_file(self, suffix: str) -> Iterator[Path]:
@@ -100,9 +108,7 @@ class Store:
 
     def scratch_dir(self) -> Path:
         """This process's folder for temporaries, also for those of the compilers it starts."""
-        if os.getpid() != self._owner:  # after a fork
-            self._owner = os.getpid()
-            self._scratch = self.root / "tmp" / _process_name(self._owner)
+        self._set_owner()
         self._scratch.mkdir(parents=True, exist_ok=True)
         return self._scratch
 
@@ -110,15 +116,16 @@ class Store:
         """Remove this process's temporaries."""
         if os.getpid() == self._owner:
             shutil.rmtree(self._scratch, ignore_errors=True)
+            with suppress(OSError):
+                self._used.unlink(missing_ok=True)
 
     def entries(self) -> list[Entry]:
         """What is in the store, oldest first."""
         found = []
         for record in self._objects.glob("*/*.json"):
-            content = _read_record(record)
-            if content is not None:
-                path = record.with_name(content["file"])
-                found.append(Entry(record.stem, path, content["size"], content["label"], content["created"]))
+            entry = _entry_of(record)
+            if entry is not None:
+                found.append(entry)
         return sorted(found, key=lambda entry: entry.created)
 
     def remove(self, key: str) -> None:
@@ -142,6 +149,49 @@ class Store:
         with self._disk_errors(), self.scratch_file(".json") as temporary:
             temporary.write_text(json.dumps(value, indent=1, sort_keys=True))
             os.replace(temporary, self.root / f"{name}.json")
+
+    @contextmanager
+    def removing(self) -> Iterator[set[str]]:
+        """Gives the keys that living processes use; during the block none can take another one."""
+        with self._disk_errors(), _locked(self._upkeep_lock, fcntl.LOCK_EX):
+            self._remove_abandoned()
+            yield {key for path in (self.root / "users").glob("*") for key in path.read_text().split()}
+
+    def _take(self, key: str, path: Path, record: Path) -> bool:
+        """Whether the store holds a sound file; if so, it stays as long as this process lives."""
+        self._list_as_used(key)
+        if not _is_valid(path, record):
+            return False
+        self._verified[key] = path
+        with suppress(OSError):  # a store that may only be read has no times of use
+            os.utime(record)
+        return True
+
+    def _list_as_used(self, key: str) -> None:
+        self._set_owner()
+        if key in self._listed:
+            return
+        try:
+            self._used.parent.mkdir(exist_ok=True)
+            with _locked(self._upkeep_lock, fcntl.LOCK_SH), self._used.open("a") as stream:
+                stream.write(f"{key}\n")
+        except OSError as error:  # read-only, or full: then others may prune what this process uses
+            _log.debug("cannot list %s as used: %s", key, error)
+        self._listed.add(key)
+
+    def _set_owner(self) -> None:
+        """At first, and again after a fork."""
+        if self._owner == os.getpid():
+            return
+        self._owner = os.getpid()
+        name = _process_name(self._owner)
+        self._scratch = self.root / "tmp" / name
+        self._used = self.root / "users" / name
+        self._listed: set[str] = set()
+
+    @property
+    def _upkeep_lock(self) -> Path:
+        return self.root / "upkeep.lock"
 
     def _paths(self, key: str, suffix: str) -> tuple[Path, Path]:
         folder = self._objects / key[:2]
@@ -167,12 +217,13 @@ class Store:
             _flush(path.parent)
 
     def _remove_abandoned(self) -> None:
-        folder = self.root / "tmp"
-        if not folder.exists():
-            return
-        for item in folder.iterdir():
-            if not _is_alive(item.name):
+        for item in [*(self.root / "tmp").glob("*"), *(self.root / "users").glob("*")]:
+            if _is_alive(item.name):
+                continue
+            if item.is_dir():
                 shutil.rmtree(item, ignore_errors=True)
+            else:
+                item.unlink(missing_ok=True)
 
     @contextmanager
     def _disk_errors(self) -> Iterator[None]:
@@ -182,6 +233,17 @@ class Store:
             if error.errno in _NO_SPACE:
                 raise no_space(self.root) from error
             raise StoreError(f"cannot use the binary store in {self.root}: {error}") from error
+
+
+@contextmanager
+def _locked(path: Path, kind: int) -> Iterator[None]:
+    """Hold a lock that several may share (`LOCK_SH`) or one has alone (`LOCK_EX`)."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, kind)
+        yield
+    finally:
+        os.close(handle)
 
 
 def no_space(folder: Path) -> StoreError:
@@ -200,6 +262,23 @@ def _is_valid(path: Path, record: Path) -> bool:
         return bool(path.stat().st_size == content["size"] and _digest(path) == content["sha256"])
     except OSError:
         return False
+
+
+def is_sound(entry: Entry) -> bool:
+    """Whether the file of an entry is what its record says."""
+    return _is_valid(entry.path, entry.path.with_name(f"{entry.key}.json"))
+
+
+def _entry_of(record: Path) -> Entry | None:
+    content = _read_record(record)
+    if content is None:
+        return None
+    try:
+        used = record.stat().st_mtime
+    except FileNotFoundError:  # removed a moment ago
+        return None
+    path = record.with_name(content["file"])
+    return Entry(record.stem, path, content["size"], content["label"], content["created"], used)
 
 
 def _read_record(record: Path) -> dict[str, Any] | None:
