@@ -1,12 +1,16 @@
 """The `pypto` command, run as a user runs it."""
+# ruff: noqa: E501  (programs as users write them)
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+
+from pypto.runtime.store import Store
 
 PROGRAM = """
 import numpy as np
@@ -39,9 +43,10 @@ def expected(x):
 """
 
 
-def pypto(*args, cwd):
+def pypto(*args, cwd, **environment):
     command = [sys.executable, "-m", "pypto.tools.cli", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    env = {**os.environ, **environment}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +134,68 @@ def test_compile_writes_an_artefact(folder):
     assert (folder / "built" / "kernel_config.py").exists()
 
 
+def test_built_directories_and_bundles_run_without_the_program(folder):
+    assert pypto("compile", "good.py", "-o", "build", cwd=folder).returncode == 0
+    bundled = pypto("bundle", "good.py:Program", "-o", "bundle", cwd=folder)
+    assert bundled.returncode == 0, bundled.stderr
+    assert "run it with: pypto run bundle" in bundled.stdout
+    np.savez(folder / "five.npz", x=np.full((16, 32), 5, np.float32))
+    outputs = ["--dim", "a.0=16", "--dim", "b.0=16"]
+    for directory in ("build", "bundle"):
+        result = pypto("run", directory, "--inputs", "five.npz", "--save", "got.npz", *outputs, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        assert (np.load(folder / "got.npz")["b"] == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["run", "bundled", "--check"], "--check needs a program in a Python file"),
+        (["run", "bundled", "-o", "x"], "bundled is built already"),
+        (["run", "bundled"], "--dim x.0=N"),
+        (["run", "."], "no compiled_meta.json in"),
+        (["bundle", "good.py", "-o", "."], "is not empty and holds no bundle"),
+        (["bundle", "good.py", "-o", "other", "--entry", "none"], "There is no orchestration 'none'"),
+        (["run", "torn"], "prebuilt.json cannot be read as a manifest"),
+    ],
+)
+def test_mistakes_with_directories_are_messages(folder, args, message):
+    if not (folder / "bundled").exists():
+        pypto("bundle", "good.py", "-o", "bundled", cwd=folder)
+        (folder / "torn").mkdir()
+        (folder / "torn" / "prebuilt.json").write_text('{"schema": 1')
+    result = pypto(*args, cwd=folder)
+    assert (result.returncode, "Traceback" in result.stderr) == (1, False)
+    assert message in result.stderr
+
+
+def test_cache_shows_prunes_and_verifies_the_store(folder, tmp_path):
+    def cache(*args):
+        result = pypto("cache", *args, cwd=folder, PYPTO_CACHE_DIR=str(tmp_path))
+        assert "Traceback" not in result.stderr
+        return result
+
+    store = Store(tmp_path)
+    for name, size in (("add", 3000), ("mul", 2000)):
+        store.get(
+            f"key{name}", f"kernel '{name}' (id 0)", lambda path, size=size: path.write_bytes(b"x" * size)
+        )
+    assert "kept 2 entries, 4.9 KiB that running processes use" in cache("clear").stdout
+    store.close()
+    shown = cache()
+    assert "'add' (id 0)" in shown.stdout and "2.9 KiB" in shown.stdout
+    assert f"2 entries, 4.9 KiB in {tmp_path}" in shown.stdout
+    assert "2 entries, 4.9 KiB sound, 0 damaged" in cache("verify").stdout
+    assert "removed 0 entries" in cache("prune", "--older-than", "1", "--max-size", "1M").stdout
+    assert "removed 1 entry, 2.9 KiB" in cache("prune", "--max-size", "2K").stdout
+    (tmp_path / "objects" / "ke" / "keymul.so").write_bytes(b"?")
+    damaged = cache("verify")
+    assert (damaged.returncode, "damaged, removed: kernel 'mul'" in damaged.stdout) == (1, True)
+    assert "removed 0 entries, 0 B" in cache("clear").stdout
+    assert cache("prune").returncode == 2 and cache("prune", "--max-size", "big").returncode == 2
+
+
 def test_help_names_every_command(folder):
     text = pypto("--help", cwd=folder).stdout
-    for command in ("run", "compile", "show", "explain"):
+    for command in ("run", "compile", "bundle", "cache", "show", "explain"):
         assert command in text

@@ -228,8 +228,13 @@ class ArgumentBinder:
 
 
 def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
-    """The numpy dtype of arrays of an element type; FP4 arrays hold two elements per byte."""
-    name = _ARRAY_NAMES[dtype]
+    """The numpy dtype of arrays of an element type; FP4 arrays hold two elements per byte.
+
+    Raises `TypeError` for a type that has no arrays.
+    """
+    name = _ARRAY_NAMES.get(dtype)
+    if name is None:
+        raise TypeError(f"there are no arrays of {dtype}")
     if name.startswith(("bfloat", "float8")):
         import ml_dtypes
 

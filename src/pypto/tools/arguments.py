@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,8 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
-
-_NUMPY_NAMES = {
-    DataType.BOOL: "bool", DataType.INT8: "int8", DataType.INT16: "int16", DataType.INT32: "int32",
-    DataType.INT64: "int64", DataType.INDEX: "int64", DataType.UINT8: "uint8", DataType.UINT16: "uint16",
-    DataType.UINT32: "uint32", DataType.UINT64: "uint64", DataType.FP16: "float16", DataType.FP32: "float32",
-}  # fmt: skip
-_ML_NAMES = {
-    DataType.BF16: "bfloat16", DataType.FP8E4M3FN: "float8_e4m3fn", DataType.FP8E5M2: "float8_e5m2",
-    DataType.FP8E8M0: "float8_e8m0fnu",
-}  # fmt: skip
+from pypto.runtime.arguments import numpy_dtype, runtime_shape
+from pypto.runtime.metadata import CallSignature
 
 
 class ArgumentError(Exception):
@@ -38,19 +30,48 @@ class Argument:
     initial: Any
 
 
-def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
-    """The numpy dtype of an element type. Raises `ArgumentError` where numpy has none."""
-    if dtype in _NUMPY_NAMES:
-        return np.dtype(_NUMPY_NAMES[dtype])
-    if dtype in _ML_NAMES:
-        import ml_dtypes
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a program takes at one place. `extents` is None for scalars; a dynamic one is known by a name."""
 
-        return np.dtype(getattr(ml_dtypes, _ML_NAMES[dtype]))
-    raise ArgumentError(f"numpy has no dtype for {dtype}")
+    name: str
+    direction: ir.ParamDirection
+    dtype: DataType
+    extents: tuple[int | str, ...] | None
+
+
+def parameters_of(entry: ir.Function) -> list[Parameter]:
+    """The parameters of a function; dynamic extents have the names that the program gives them."""
+    return [_parameter(p, d) for p, d in zip(entry.params_, entry.param_directions_, strict=True)]
+
+
+def _parameter(param: ir.Var, direction: ir.ParamDirection) -> Parameter:
+    name, kind = param.name_hint, param.type
+    if isinstance(kind, ir.ScalarType):
+        return Parameter(name, direction, kind.dtype, None)
+    if isinstance(kind, ir.TensorType):
+        extents = tuple(e.value if isinstance(e, ir.ConstInt) else str(e) for e in kind.shape_)
+        return Parameter(name, direction, kind.dtype, extents)
+    raise ArgumentError(f"Parameter '{name}' is neither a tensor nor a scalar")
+
+
+def parameters_of_signature(signature: CallSignature) -> list[Parameter]:
+    """The parameters of a program without its source; dynamic extents are named `PARAM.AXIS`."""
+    return [
+        Parameter(
+            info.name,
+            info.direction,
+            info.dtype,
+            None
+            if info.shape is None
+            else tuple(f"{info.name}.{k}" if n == ir.DYNAMIC_DIM else n for k, n in enumerate(info.shape)),
+        )
+        for info in signature.params
+    ]
 
 
 def make_arguments(
-    entry: ir.Function,
+    parameters: Sequence[Parameter],
     *,
     seed: int,
     dims: Mapping[str, int],
@@ -61,21 +82,20 @@ def make_arguments(
 
     Values come from the .npz file where it has the name, else from a normal distribution with deviation 0.5.
     Outputs start as zeros unless `expected` takes them as input. `dims` gives the extents of dynamic
-    dimensions by
-    name.
+    dimensions by name.
     """
     given = _load(inputs)
     rng = np.random.default_rng(seed)
     reads = set() if expected is None else set(inspect.signature(expected).parameters)
     arguments = []
-    for param, direction in zip(entry.params_, entry.param_directions_, strict=True):
-        name = param.name_hint
+    for parameter in parameters:
+        name, direction = parameter.name, parameter.direction
         if name in given:
             value = given[name]
         elif direction is ir.ParamDirection.Out and name not in reads:
-            value = np.zeros(_shape(param, dims), numpy_dtype(_dtype(param)))
+            value = np.zeros(_shape(parameter, dims), numpy_dtype(parameter.dtype))
         else:
-            value = _random(param, dims, rng)
+            value = _random(parameter, dims, rng)
         arguments.append(Argument(name, direction, value, np.copy(value)))
     return arguments
 
@@ -89,35 +109,26 @@ def _load(path: Path | None) -> dict[str, np.ndarray[Any, Any]]:
         return {name: np.ascontiguousarray(archive[name]) for name in archive.files}
 
 
-def _dtype(param: ir.Var) -> DataType:
-    if isinstance(param.type, (ir.ScalarType, ir.TensorType)):
-        return param.type.dtype
-    raise ArgumentError(f"Parameter '{param.name_hint}' is neither a tensor nor a scalar")
+def _shape(parameter: Parameter, dims: Mapping[str, int]) -> tuple[int, ...]:
+    extents = [_extent(extent, parameter.name, dims) for extent in parameter.extents or ()]
+    return tuple(runtime_shape(extents, parameter.dtype))
 
 
-def _shape(param: ir.Var, dims: Mapping[str, int]) -> tuple[int, ...]:
-    if not isinstance(param.type, ir.TensorType):
-        return ()
-    return tuple(_extent(extent, param, dims) for extent in param.type.shape_)
+def _extent(extent: int | str, name: str, dims: Mapping[str, int]) -> int:
+    if isinstance(extent, int):
+        return extent
+    if extent in dims:
+        return dims[extent]
+    raise ArgumentError(f"The extent {extent} of '{name}' is dynamic; give it with --dim {extent}=N")
 
 
-def _extent(extent: ir.Expr, param: ir.Var, dims: Mapping[str, int]) -> int:
-    if isinstance(extent, ir.ConstInt):
-        return extent.value
-    if isinstance(extent, ir.Var) and extent.name_hint in dims:
-        return dims[extent.name_hint]
-    raise ArgumentError(
-        f"The extent {extent} of '{param.name_hint}' is dynamic; give it with --dim {extent}=N"
-    )
-
-
-def _random(param: ir.Var, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
-    dtype = _dtype(param)
-    shape = _shape(param, dims)
+def _random(parameter: Parameter, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
+    dtype = parameter.dtype
+    shape = _shape(parameter, dims)
     if dtype.is_float():
         value = (rng.standard_normal(shape) * 0.5).astype(numpy_dtype(dtype))
     elif dtype is DataType.BOOL:
         value = rng.integers(0, 2, shape).astype(bool)
     else:
         value = rng.integers(0 if dtype.is_unsigned_int() else -8, 8, shape).astype(numpy_dtype(dtype))
-    return value if isinstance(param.type, ir.TensorType) else value.item()
+    return value if parameter.extents is not None else value.item()

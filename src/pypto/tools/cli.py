@@ -14,6 +14,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pypto.tools import cache
+
 EXIT_FAILED, EXIT_INTERNAL = 1, 70
 
 app = typer.Typer(
@@ -37,7 +39,13 @@ OutputOption = Annotated[
 
 @app.command()
 def run(
-    program: ProgramArgument,
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE[:NAME]|DIR",
+            help="A program in a Python file, or a directory that `compile` or `bundle` wrote.",
+        ),
+    ],
     inputs: Annotated[
         Path | None,
         typer.Option(metavar="FILE.npz", help="Arrays by parameter name; random where one is missing."),
@@ -56,50 +64,66 @@ def run(
     ] = None,
     output: OutputOption = None,
 ) -> None:
-    """Compile a program, run it once, and print what came out."""
+    """Run a program once, compiled before where it is not yet, and print what came out."""
     from pypto.tools.arguments import make_arguments
-    from pypto.tools.program_file import load_program_file
     from pypto.tools.reports import arguments_table, print_table
-    from pypto.tools.sessions import compiled_program, entry_function, expected_function
+    from pypto.tools.sessions import compare, runnable
 
-    loaded = load_program_file(program)
-    expected = expected_function(loaded) if check else getattr(loaded.module, "expected", None)
+    chosen = runnable(program, output, check)
     arguments = make_arguments(
-        entry_function(loaded.program),
+        chosen.parameters,
         seed=seed,
         dims=_parse_dims(dim or []),
         inputs=inputs,
-        expected=expected,
+        expected=chosen.expected,
     )
     started = time.perf_counter()
-    with compiled_program(loaded.program, output) as compiled:
+    with chosen.open() as compiled:
         compile_seconds = time.perf_counter() - started
         started = time.perf_counter()
         compiled(*(argument.value for argument in arguments))
         run_seconds = time.perf_counter() - started
     print_table(arguments_table(arguments))
-    typer.echo(f"compiled in {compile_seconds:.3f} s, ran in {run_seconds * 1e3:.3f} ms")
+    typer.echo(f"ready in {compile_seconds:.3f} s, ran in {run_seconds * 1e3:.3f} ms")
     if save is not None:
         import numpy as np
 
         np.savez(save, **{argument.name: argument.value for argument in arguments})
-    if check:
-        from pypto.tools.sessions import compare
-
-        typer.echo(compare(expected, arguments, rtol, atol))
+    if check and chosen.expected is not None:
+        typer.echo(compare(chosen.expected, arguments, rtol, atol))
 
 
 @app.command("compile")
 def compile_command(program: ProgramArgument, output: OutputOption = None) -> None:
     """Write and build the artefact of a program."""
-    from pypto import ir
+    from pypto.runtime.compile import compile
     from pypto.tools.program_file import load_program_file
 
     loaded = load_program_file(program)
     started = time.perf_counter()
-    compiled = ir.compile(loaded.program, output_dir=None if output is None else str(output))
-    compiled.load()
+    compiled = compile(loaded.program, output)
+    for part in [compiled[name] for name in compiled.orchestration_names] or [compiled.single()]:
+        part.load()
     typer.echo(f"{compiled.output_dir} in {time.perf_counter() - started:.3f} s")
+
+
+@app.command()
+def bundle(
+    program: ProgramArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="An empty folder, or an older bundle.")
+    ],
+    entry: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which of several orchestrations to bundle.")
+    ] = None,
+) -> None:
+    """Write a program as a folder that runs without compiler and sources."""
+    from pypto.tools.program_file import load_program_file
+    from pypto.tools.sessions import bundle_program
+
+    manifest = bundle_program(load_program_file(program).program, entry, output)
+    size = sum(file.stat().st_size for file in manifest.parent.rglob("*") if file.is_file())
+    typer.echo(f"{manifest.parent}: {size / 1024:.0f} KiB; run it with: pypto run {manifest.parent}")
 
 
 @app.command()
@@ -137,6 +161,9 @@ def explain(program: ProgramArgument) -> None:
     print_table(deduplication_table(records))
     merged = sum(record.outcome == "merged" for record in records)
     typer.echo(f"{len(records)} units, {merged} merged, {len(records) - merged} remain")
+
+
+app.add_typer(cache.app, name="cache")
 
 
 def _parse_dims(given: list[str]) -> dict[str, int]:

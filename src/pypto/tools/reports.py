@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pypto.passes.dedup.explain import DedupRecord
+from pypto.runtime.store import Entry
 from pypto.tools.arguments import Argument
 
 
@@ -51,3 +52,39 @@ def deduplication_table(records: Sequence[DedupRecord]) -> Table:
         members = ", ".join(record.members) if record.members != (record.name,) else ""
         table.add_row(record.name, members, outcome, str(record.sites), record.reason or "", record.detail)
     return table
+
+
+def store_table(entries: Sequence[Entry], now: float) -> Table:
+    """One row per entry of the store."""
+    table = Table("kind", "name", "size", "used", "made", "key")
+    for entry in entries:
+        name = entry.label.removeprefix(entry.kind).strip()
+        ages = (age_text(now - entry.used), age_text(now - entry.created))
+        table.add_row(entry.kind, name, size_text(entry.size), *ages, entry.key[:12])
+    return table
+
+
+def store_summary_table(entries: Sequence[Entry]) -> Table:
+    """Count and size by kind."""
+    table = Table("kind", "entries", "size")
+    for kind in sorted({entry.kind for entry in entries}):
+        sizes = [entry.size for entry in entries if entry.kind == kind]
+        table.add_row(kind, str(len(sizes)), size_text(sum(sizes)))
+    return table
+
+
+def size_text(size: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def age_text(seconds: float) -> str:
+    """How long ago, for people."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return "now"

@@ -7,6 +7,7 @@ import re
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from pypto import ir
 from pypto.core.errors import InternalError
 from pypto.language.parser.diagnostics import ErrorRenderer, ParserError
 from pypto.passes.dedup.explain import DedupRecord
-from pypto.tools.arguments import Argument
-from pypto.tools.program_file import ProgramFile, ProgramFileError
+from pypto.runtime.bundle import is_bundle, load_bundle, write_bundle
+from pypto.runtime.compile import compile
+from pypto.runtime.compiled_program import CompiledProgram, OrchestrationProgram
+from pypto.tools.arguments import Argument, Parameter, parameters_of, parameters_of_signature
+from pypto.tools.program_file import ProgramFile, ProgramFileError, load_program_file
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -54,14 +58,67 @@ def expected_function(loaded: ProgramFile) -> Callable[..., Any]:
     return expected  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Something to run: a program in a Python file, a bundle, or a build directory.
+
+    `open` makes it callable for the duration of a block; `expected` is what the file says comes out.
+    """
+
+    parameters: list[Parameter]
+    open: Callable[[], contextlib.AbstractContextManager[Any]]
+    expected: Callable[..., Any] | None = None
+
+
+def runnable(spec: str, output: Path | None, check: bool) -> Runnable:
+    """What `spec` names: `FILE`, `FILE:NAME`, `DIR`, or `DIR:NAME` for one of several orchestrations."""
+    directory, _, name = (spec, "", "") if Path(spec).exists() else spec.rpartition(":")
+    if Path(directory).is_dir() and directory:
+        if check:
+            raise ProgramFileError(f"--check needs a program in a Python file; {directory} is a directory")
+        if output is not None:
+            raise ProgramFileError(f"{directory} is built already; --output is for programs in Python files")
+        built = _open_directory(Path(directory), name)
+        return Runnable(
+            parameters_of_signature(built.signature), lambda: contextlib.nullcontext(_loaded(built))
+        )
+    file = load_program_file(spec)
+    expected = expected_function(file) if check else getattr(file.module, "expected", None)
+    parameters = parameters_of(entry_function(file.program))
+    return Runnable(parameters, lambda: compiled_program(file.program, output), expected)
+
+
+def _open_directory(directory: Path, name: str) -> OrchestrationProgram:
+    if is_bundle(directory):
+        return load_bundle(directory)
+    compiled = CompiledProgram.from_dir(directory)
+    return compiled[name] if name else compiled.single()
+
+
+def _loaded(program: OrchestrationProgram) -> OrchestrationProgram:
+    program.load()
+    return program
+
+
 @contextlib.contextmanager
 def compiled_program(program: ir.Program, output: Path | None) -> Iterator[Any]:
     """The compiled program, in a directory that lives as long as needed when none is given."""
     with contextlib.ExitStack() as stack:
-        directory = str(output) if output is not None else stack.enter_context(tempfile.TemporaryDirectory())
-        compiled = ir.compile(program, output_dir=directory, dump_passes=False)
-        compiled.load()
+        directory = output if output is not None else stack.enter_context(tempfile.TemporaryDirectory())
+        compiled = compile(program, directory, dump_passes=False)
+        if not compiled.orchestration_names:
+            compiled.load()
         yield compiled
+
+
+def bundle_program(program: ir.Program, entry: str | None, directory: Path) -> Path:
+    """Compile a program and write it as a bundle; `entry` chooses among several orchestrations."""
+    with compiled_program(program, None) as compiled:
+        if entry is None:
+            return write_bundle(compiled, directory)
+        if entry not in (names := compiled.orchestration_names or [compiled.single().name]):
+            raise ProgramFileError(f"There is no orchestration '{entry}'; the program has {', '.join(names)}")
+        return write_bundle(compiled[entry] if compiled.orchestration_names else compiled, directory)
 
 
 def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: float, atol: float) -> str:
@@ -91,7 +148,7 @@ def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: f
 
 
 def _pipeline() -> Any:
-    from pypto.ir.pass_manager import OptimizationStrategy, PassManager
+    from pypto.passes.manager import OptimizationStrategy, PassManager
 
     return PassManager.get_strategy(OptimizationStrategy.Default)
 
