@@ -19,8 +19,8 @@ pypto.pypto_core pypto.pypto_core.ir pypto.pypto_core.passes pypto.pypto_core.ar
 pypto.pypto_core.codegen pypto.pypto_core.backend pypto.pypto_core.testing pypto.ir.builder pypto.ir.operators
 pypto.ir.utils pypto.ir.type pypto.ir.directions pypto.ir.op pypto.ir.op_conversion pypto.ir.printer
 pypto.ir.compile pypto.ir.compiled_program pypto.ir.distributed_compiled_program pypto.ir.pass_manager
-pypto.ir.instruments pypto.ir.formatter pypto.arith pypto.backend pypto.tools pypto.language pypto.runtime pypto.testing
-pypto.compile_profiling
+pypto.ir.instruments pypto.ir.formatter pypto.arith pypto.backend pypto.tools pypto.language pypto.runtime
+pypto.testing pypto.compile_profiling
 """
 
 PACKAGE_NAMES = """

@@ -189,3 +189,63 @@ def test_assertion_explains_inconsistent_mappings():
         ir.assert_structural_equal(ir.Add(x, x, ir.INT64, S), ir.Add(y, z, ir.INT64, S), True)
     with pytest.raises(ValueError, match="'z' is already mapped from 'x', cannot map from 'y'"):
         ir.assert_structural_equal(ir.Add(x, y, ir.INT64, S), ir.Add(z, z, ir.INT64, S), True)
+
+
+BASE = var("base")
+
+
+def placed(base=BASE, offset=0, size=4, pinned=False, slots=1, slot=None):
+    return ir.MemRef(base, offset, size, S, pinned, slots, slot)
+
+
+@pytest.mark.parametrize(
+    ("right", "reason"),
+    [
+        (placed(base=ir.Var("p", ir.PtrType(), S), size=8), "MemRef base mismatch"),
+        (placed(offset=8, size=8), "MemRef byte_offset mismatch"),
+        (placed(size=8), "MemRef size mismatch (4 != 8)"),
+        (placed(pinned=True), "MemRef is_pinned mismatch (false != true)"),
+        (placed(slots=2), "MemRef slot_count mismatch (1 != 2)"),
+        (placed(slot=const(0)), "MemRef slot_index presence mismatch"),
+    ],
+)
+def test_the_first_different_part_of_a_memory_reference_is_named(right, reason):
+    with pytest.raises(ValueError) as error:
+        ir.assert_structural_equal(placed(), right, True)
+    text = str(error.value)
+    assert text.startswith("Structural equality assertion failed\n\nLeft-hand side:\n")
+    assert text.endswith(f"Reason: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "path", "reason"),
+    [
+        (
+            ir.TupleGetItemExpr(ir.MakeTuple([BASE, BASE], S), 0, S),
+            ir.TupleGetItemExpr(ir.MakeTuple([BASE, BASE], S), 1, S),
+            "index", "Integer value mismatch (0 != 1)",
+        ),
+        (
+            ir.WindowBuffer(BASE, const(4), True), ir.WindowBuffer(BASE, const(4)),
+            "load_from_host", "Bool value mismatch (true != false)",
+        ),
+        (
+            ir.WindowBuffer(BASE, const(4)), ir.WindowBuffer(BASE, const(5)),
+            "size.value", "int64_t value mismatch (4 != 5)",
+        ),
+        (call("a", k=BASE), call("a", k=[BASE]), "attrs", "Kwargs value type mismatch for key 'k'"),
+        (call("a", k=1), call("a", k=True), "attrs", "Kwargs value type mismatch for key 'k'"),
+        (call("a", k=[]), call("a", k=[BASE]), "attrs", "Kwargs value type mismatch for key 'k'"),
+        (call("a", dump_vars=[]), call("a", dump_vars=[BASE]), "attrs", "value mismatch for key 'dump_vars'"),
+        (
+            function([], level=ir.Level.HOST), function([]),
+            "level", "Level optional presence mismatch",
+        ),
+    ],
+)  # fmt: skip
+def test_reasons_tell_small_numbers_flags_and_kinds_of_attributes_apart(left, right, path, reason):
+    with pytest.raises(ValueError) as error:
+        ir.assert_structural_equal(left, right, True)
+    text = str(error.value)
+    assert text.startswith(f"Structural equality assertion failed at: {path}\n")
+    assert text.endswith(reason)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from pypto.ir.expr import Expr, MemRef, Var
+from pypto.ir.expr import ConstInt, MemRef, Var
 from pypto.ir.node import (
     ATTRS,
     DEFINITION,
@@ -30,8 +30,8 @@ from pypto.ir.node import (
 )  # fmt: skip
 from pypto.ir.program import Program
 from pypto.ir.stmt import SeqStmts
-from pypto.ir.structural.equal import Comparison, check_comparable, structural_equal
-from pypto.ir.structural.values import is_reference, same_int_dtype, same_value
+from pypto.ir.structural.equal import IDENTITY_ONLY, Comparison, check_comparable, structural_equal
+from pypto.ir.structural.values import attr_kind, is_reference, same_int_dtype, same_value
 from pypto.ir.types import Type
 
 
@@ -107,7 +107,11 @@ class _Walk(Comparison):
 
     def run(self, lhs: Any, rhs: Any) -> None:
         root = _Context(self.requested_auto, self.requested_auto or isinstance(lhs, Type))
-        pending: list[_Step] = [self._pair(lhs, rhs, root)]
+        self._drain(self._pair(lhs, rhs, root))
+
+    def _drain(self, first: _Step) -> None:
+        """Take a step and all those that follow from it."""
+        pending = [first]
         while pending:
             step = pending.pop()
             pending += reversed(list(step()))
@@ -172,7 +176,7 @@ class _Walk(Comparison):
                 raise Difference(path, f"Operator name mismatch ('{mine.name}' != '{theirs.name}')")
             return ()
         if not same_value(mine, theirs):
-            raise Difference(path, _value_reason(field, mine, theirs))
+            raise Difference(path, _value_reason(owner, field, mine, theirs))
         return ()
 
     def _sizes(self, reason: str, mine: Any, theirs: Any, path: str) -> Iterable[_Step]:
@@ -201,11 +205,9 @@ class _Walk(Comparison):
             if key not in right:
                 raise Difference(context.path, f"Kwargs key '{key}' present on one side only (or duplicated)")
             theirs = right[key]
-            if is_reference(mine) != is_reference(theirs) or (
-                type(mine) is not type(theirs) and not is_reference(mine)
-            ):
+            if attr_kind(key, mine) != attr_kind(key, theirs):
                 raise Difference(context.path, f"Kwargs value type mismatch for key '{key}'")
-            if not is_reference(mine):
+            if not is_reference(mine) and not is_reference(theirs):
                 if not same_value(mine, theirs):
                     raise Difference(context.path, f"Kwargs value mismatch for key '{key}'")
                 continue
@@ -221,31 +223,41 @@ class _Walk(Comparison):
 
     def _vars(self, left: Any, right: Any, context: _Context) -> Iterable[_Step]:
         is_new = left not in self.left_to_right and right not in self.right_to_left
-        if not self._var_ok(left, right, context.auto, context.strong, None, []):
-            raise Difference(context.path, self._var_reason(left, right, context.auto), (left, right))
+        if not self._var_ok(left, right, context.auto, context.strong, IDENTITY_ONLY, []):
+            raise Difference(context.path, self._mapping_reason(left, right, context.auto), (left, right))
         if context.role == "window_buffer":
             return
         if is_new:
             types = replace(context, auto=True, strong=True)
             yield self._pair(left.type, right.type, types if context.role == "loop_var" else types.in_type())
-        for name in ("initValue", "base_", "byte_offset_", "slot_index_", "base", "size"):
-            mine = getattr(left, name, None)
-            if isinstance(mine, Expr):
-                yield self._pair(mine, getattr(right, name), context.at(name))
+        for field in left.FIELDS:
+            if field.role == IGNORED or field.kind == TYPE:
+                continue
+            if isinstance(left, MemRef):
+                yield self._memref_part(left, right, field, context)
+            else:
+                yield from self._field(left, right, field, context)
 
-    def _var_reason(self, left: Any, right: Any, auto: bool) -> str:
-        if isinstance(left, MemRef):
-            for field, name in (
-                ("size_", "size"),
-                ("is_pinned_", "is_pinned"),
-                ("slot_count_", "slot_count"),
-            ):
-                mine, theirs = getattr(left, field), getattr(right, field)
-                if mine != theirs:
-                    return f"MemRef {name} mismatch ({_shown(mine)} != {_shown(theirs)})"
-            if (left.slot_index_ is None) != (right.slot_index_ is None):
-                return "MemRef slot_index presence mismatch"
-        return self._mapping_reason(left, right, auto)
+    def _memref_part(self, left: MemRef, right: MemRef, field: Field, context: _Context) -> _Step:
+        """One part of a memory reference; a difference inside it is told of the reference as a whole."""
+        mine, theirs = getattr(left, field.stored), getattr(right, field.stored)
+        name = field.name.rstrip("_")
+
+        def compare() -> Iterable[_Step]:
+            if field.kind == VALUE:
+                if not same_value(mine, theirs):
+                    reason = f"MemRef {name} mismatch ({_shown(mine)} != {_shown(theirs)})"
+                    raise Difference(context.path, reason, (left, right))
+            elif (mine is None) != (theirs is None):
+                raise Difference(context.path, f"MemRef {name} presence mismatch", (left, right))
+            elif mine is not None:
+                try:
+                    self._drain(self._pair(mine, theirs, context))
+                except Difference:
+                    raise Difference(context.path, f"MemRef {name} mismatch", (left, right)) from None
+            return ()
+
+        return compare
 
     def _mapping_reason(self, left: Any, right: Any, auto: bool) -> str:
         partner = self.left_to_right.get(left) if isinstance(left, Var) else None
@@ -306,14 +318,15 @@ def _differ(path: str, reason: str, sides: tuple[Any, Any] | None = None) -> NoR
     raise Difference(path, reason, sides)
 
 
-def _value_reason(field: Field, mine: Any, theirs: Any) -> str:
+def _value_reason(owner: Any, field: Field, mine: Any, theirs: Any) -> str:
     if field.kind == VALUES and len(mine) == len(theirs):
         mine, theirs = next((a, b) for a, b in zip(mine, theirs, strict=True) if not same_value(a, b))
     elif field.kind == VALUES:
         return f"Vector size mismatch ({len(mine)} items != {len(theirs)} items)"
     if (mine is None) != (theirs is None):
         return f"{field.name.capitalize()} optional presence mismatch"
-    for kind, name in ((bool, "Bool"), (int, "int64_t"), (float, "double"), (str, "String")):
+    integer = "int64_t" if isinstance(owner, ConstInt) else "Integer"
+    for kind, name in ((bool, "Bool"), (int, integer), (float, "double"), (str, "String")):
         if isinstance(mine, kind) and not isinstance(mine, enum.Enum):
             return f"{name} value mismatch ({_shown(mine)} != {_shown(theirs)})"
     return f"{type(mine).__name__} mismatch ({_shown(mine)} != {_shown(theirs)})"

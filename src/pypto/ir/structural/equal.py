@@ -45,7 +45,7 @@ def check_comparable(lhs: object, rhs: object) -> None:
 
 
 _LENIENT_VAR = object()  # marks the pair of loop variables, whose INT64 and INDEX types are one
-_IDENTITY_ONLY = object()  # marks a pair of variables of which only the pairing counts
+IDENTITY_ONLY = object()  # marks a pair of variables of which only the pairing counts
 
 
 class Comparison:
@@ -91,13 +91,13 @@ class Comparison:
                 return False
             if strong:
                 self.strong_pairs.add(left)
-            if type(left) is Var or mark is _IDENTITY_ONLY:
+            if type(left) is Var or mark is IDENTITY_ONLY:
                 return True
         elif not auto:
             return False
         else:
             self.pair(left, right, strong)
-            if mark is _IDENTITY_ONLY:
+            if mark is IDENTITY_ONLY:
                 return True
             if type(left) is Var:
                 if mark is _LENIENT_VAR and _lenient_types(left.type, right.type):
@@ -313,7 +313,7 @@ def _make_step(cls: type[Any]) -> Any:
         "same_value": same_value,
         "attrs_ok": _attrs_ok,
         "lenient": _LENIENT_VAR,
-        "identity_only": _IDENTITY_ONLY,
+        "identity_only": IDENTITY_ONLY,
     }
     exec("\n    ".join(lines), namespace)
     return namespace["step"]

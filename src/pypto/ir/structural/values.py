@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from pypto.core.dtype import DataType
+from pypto.ir.attrs import INT_LIST_KEYS, VAR_LIST_KEYS
 from pypto.ir.node import IRNode
 
 _WIDE_INTS = frozenset({DataType.INT64, DataType.INDEX})
@@ -46,3 +47,14 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, IRNode) or (
         type(value) is tuple and bool(value) and isinstance(value[0], IRNode)
     )
+
+
+def attr_kind(key: str, value: Any) -> str:
+    """The kind in which the attribute `key` holds this value. Values of different kinds are never equal."""
+    if isinstance(value, IRNode):
+        return "expression"
+    if type(value) is not tuple:
+        return type(value).__name__
+    if key in INT_LIST_KEYS:
+        return "numbers"
+    return "variables" if key in VAR_LIST_KEYS or is_reference(value) else "directions"
