@@ -165,3 +165,17 @@ def test_remote_store_dispatches_on_its_source() -> None:
     assert pld.remote_store(T, peer, 0, [0, 0]).op.name == "pld.tensor.remote_store"
     with pytest.raises(TypeError, match="expected a Tensor or Tile src"):
         pld.remote_store(5, peer, 0, [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("pl.tile.abs('s')", "requires first argument to be a TileType .*, but got str"),
+        ("pl.store([n, 0], [0, 0], x)", "requires first argument to be a TileType .*, but got list"),
+        ("pl.load(x, 0, [16, 16])", "must be a list or tuple, got ConstInt"),
+    ],
+)
+def test_operands_of_another_nature_are_named(call: str, message: str) -> None:
+    code = f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32], n: pl.Scalar[pl.INDEX]):\n    z = {call}\n"
+    with pytest.raises(pl.parser.InvalidOperationError, match=message):
+        pl.parse(code)

@@ -485,6 +485,8 @@ def _check_args(definition: OpDef, args: Args) -> None:
         accepts += accepts[-1:] * (count - len(accepts))
     for index, arg in enumerate(args):
         accepted, plain = accepts[index]
+        if not isinstance(arg, Expr):
+            raise TypeError(_kind_message(definition, index, arg))
         kind = arg.type
         if not isinstance(kind, accepted) or (plain and isinstance(kind, DistributedTensorType)):
             raise ValueError(_kind_message(definition, index, kind))
@@ -502,7 +504,7 @@ def _arity_message(definition: OpDef, count: int) -> str:
     return f"The operator {definition.name} requires {wanted} {plural}, but got {count}"
 
 
-def _kind_message(definition: OpDef, index: int, got: Type) -> str:
+def _kind_message(definition: OpDef, index: int, got: object) -> str:
     operand = definition.params[min(index, len(definition.params) - 1)]
     _, wanted = _OPERAND_KINDS[operand.kind]
     ordinal = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"

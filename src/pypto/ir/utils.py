@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pypto.core.dtype import DataType
@@ -51,6 +51,8 @@ def _normalize_expr(
 
 
 def _normalize_shape(shape: Sequence[Any], span: Span | None = None) -> list[Expr]:
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"A shape, offset or index list must be a list or tuple, got {type(shape).__name__}")
     return [_normalize_expr(dim, span) for dim in shape]
 
 
