@@ -249,7 +249,8 @@ def _target_names(p: FunctionParser, targets: Sequence[ast.expr]) -> list[str]:
     for target in targets:
         if isinstance(target, ast.Starred):
             raise ParserSyntaxError(
-                f"Unsupported assignment: Tuple unpacking target must be a variable name, got '{ast.unparse(target)}'",
+                "Unsupported assignment: Tuple unpacking target must be a variable name, "
+                f"got '{ast.unparse(target)}'",
                 span=p.span(target),
                 hint="Unpack into plain names, one per value",
             )

@@ -66,6 +66,12 @@ def define_program(
         )
     program = ProgramContext(is_program=True, strict_ssa=strict_ssa)
     for method in methods:
+        if method.name in program.global_vars:
+            raise ParserSyntaxError(
+                f"Program '{node.name}' has two functions named '{method.name}'",
+                span=source.head_span(method),
+                hint="Rename one of them",
+            )
         program.global_vars[method.name] = ir.GlobalVar(method.name)
         program.definitions[method.name] = method
     _collect_reserved_buffers(source, methods, closure, program)

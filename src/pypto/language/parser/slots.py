@@ -175,6 +175,7 @@ def _dimension(p: FunctionParser, node: ast.expr) -> Any:
     p.literal_annotation = False
     if isinstance(node, ast.Name):
         return _named_dimension(p, node)
+    _reject_yield(p, node)
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     if not _contains_const(node) and not names & p.symbol_parameters.keys():
         try:
@@ -234,12 +235,19 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
 def _require_integer(dimension: Any, p: FunctionParser, node: ast.expr) -> Any:
     if isinstance(dimension, int):
         return dimension
+    if isinstance(dimension, ir.ConstInt):
+        return dimension.value  # a static extent, whatever the constant was written as
     kind = dimension.type
     if not (isinstance(kind, ir.ScalarType) and kind.dtype.is_int()):
         raise ParserTypeError(
             f"Shape dimension '{ast.unparse(node)}' must be integer-typed, got {kind}", span=p.span(node)
         )
     return dimension
+
+
+def _reject_yield(p: FunctionParser, node: ast.expr) -> None:
+    if any(isinstance(n, ast.Call) and last_name(n.func) == "yield_" for n in ast.walk(node)):
+        raise ParserTypeError("An index expression of a type cannot contain pl.yield_()", span=p.span(node))
 
 
 def _contains_const(node: ast.expr) -> bool:
@@ -253,8 +261,7 @@ def index_expression(p: FunctionParser, node: ast.expr) -> ir.Expr:
     p.literal_annotation = False
     if isinstance(node, ast.Name):
         return _named_index(p, node)
-    if any(isinstance(n, ast.Call) and last_name(n.func) == "yield_" for n in ast.walk(node)):
-        raise ParserTypeError("An index expression of a type cannot contain pl.yield_()", span=p.span(node))
+    _reject_yield(p, node)
     found = p.expr(node)
     if not isinstance(found.type, ir.ScalarType) or not found.type.dtype.is_int():
         raise ParserTypeError(

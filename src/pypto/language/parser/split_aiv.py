@@ -21,6 +21,7 @@ def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> No
     span = p.source.head_span(node)
     name, mode = _checked(p, node, call)
     wrap_in_kernel = not p.inside_incore()
+    dumped = list(p.dump_tagged)
     frame = Frame("split_aiv", split_mode=mode, incore=True)
     p.frames.append(frame)
     p.names.push()
@@ -39,7 +40,8 @@ def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> No
         p.names.pop_leaking()
     scope: ir.Stmt = ir.SplitAivScopeStmt(mode, 2, "", body, span)
     if wrap_in_kernel:
-        scope = ir.InCoreScopeStmt(ir.SplitMode.NONE, "", scope, span)
+        kernel = ir.InCoreScopeStmt(ir.SplitMode.NONE, "", scope, span)
+        scope = kernel.replace(attrs={"dump_vars": dumped}) if dumped else kernel
     if comments:
         ir.attach_leading_comments(scope, comments)
     p.emit(scope)

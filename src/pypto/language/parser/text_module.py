@@ -86,8 +86,11 @@ class TextModule:
         Raises:
             ParserSyntaxError: it cannot be evaluated; the message says what Python says, or what is refused.
         """
+        return self._guarded(node, lambda: TextEvaluator(self.lookup).value(node))
+
+    def _guarded(self, node: ast.expr, evaluate: Callable[[], Any]) -> Any:
         try:
-            return TextEvaluator(self.lookup).value(node)
+            return evaluate()
         except (ParserError, *BUG_CLASSES):
             raise
         except Refused as refusal:
@@ -142,7 +145,8 @@ class TextModule:
             self._bind(element, item)
 
     def _if(self, node: ast.If) -> None:
-        self._statements(node.body if self.value(node.test) else node.orelse)
+        holds = self._guarded(node.test, lambda: bool(TextEvaluator(self.lookup).value(node.test)))
+        self._statements(node.body if holds else node.orelse)
 
     # -- imports ---------------------------------------------------------------------------------------------
 
