@@ -350,3 +350,66 @@ class Uneven:
     ) -> pl.Tensor[[16, 16], pl.FP32]:
         out = self.pair(x, out, first, pushes, pops, row)
         return out
+
+
+@pl.program
+class Regions:
+    """out = (2 * (a @ b) + lane) @ b in one kernel, whose vector work is split over the lanes.
+
+    `side` keeps what the lanes computed. `columns` splits the other way, in two rounds; `odd` splits 15 rows.
+    """
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def rows(
+        self,
+        a: pl.Tensor[[32, 32], pl.FP32],
+        b: pl.Tensor[[32, 32], pl.FP32],
+        side: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c = pl.matmul(a, b)
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+                half = pl.aiv_shard(c)
+                changed = pl.add(pl.mul(half, 2.0), pl.cast(lane, pl.FP32))
+                side = pl.assemble(side, changed, [lane * 16, 0])
+                whole = pl.aic_gather(changed)
+            out = pl.assemble(out, pl.matmul(whole, b), [0, 0])
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def columns(
+        self,
+        a: pl.Tensor[[32, 32], pl.FP32],
+        b: pl.Tensor[[32, 32], pl.FP32],
+        side: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(2):
+                c = pl.matmul(a[i * 16 : i * 16 + 16, :], b)
+                for lane in pl.split_aiv(2, mode=pl.SplitMode.LEFT_RIGHT):
+                    half = pl.aiv_shard(c)
+                    changed = pl.add(pl.mul(half, 2.0), pl.cast(lane, pl.FP32))
+                    side = pl.assemble(side, changed, [i * 16, lane * 16])
+                    whole = pl.aic_gather(changed)
+                out = pl.assemble(out, pl.matmul(whole, b), [i * 16, 0])
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def odd(
+        self,
+        a: pl.Tensor[[15, 32], pl.FP32],
+        b: pl.Tensor[[32, 32], pl.FP32],
+        side: pl.InOut[pl.Tensor[[16, 32], pl.FP32]],
+        out: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ) -> pl.Tensor[[16, 32], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c = pl.matmul(a, b)
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+                half = pl.aiv_shard(c)
+                changed = pl.add(pl.mul(half, 2.0), pl.cast(lane, pl.FP32))
+                side = pl.assemble(side, changed, [lane * 8, 0])
+                whole = pl.aic_gather(changed)
+            out = pl.assemble(out, pl.matmul(whole, b), [0, 0])
+        return out

@@ -107,6 +107,24 @@ def test_blocks_that_start_together_meet(compiled: Compile, rng: np.random.Gener
         np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "rows"), [("rows", 32), ("columns", 32), ("odd", 15)])
+def test_region_that_is_split_over_the_lanes_does_the_work_of_both(
+    compiled: Compile, rng: np.random.Generator, name: str, rows: int
+) -> None:
+    extent = rows + rows % 2
+    a, b = normal(rng, rows, 32), normal(rng, 32, 32)
+    side, out = np.zeros((extent, 32), np.float32), np.zeros((extent, 32), np.float32)
+    getattr(compiled(lane_programs.Regions), name)(a, b, side, out)
+    changed = np.zeros((extent, 32), np.float32)
+    changed[:rows] = 2 * (a @ b)
+    if name == "columns":
+        changed[:, 16:] += 1
+    else:
+        changed[extent // 2 :] += 1
+    np.testing.assert_allclose(side[:rows], changed[:rows], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out[:rows], (changed @ b)[:rows], rtol=1e-4, atol=1e-3)
+
+
 def test_group_becomes_one_task_with_a_kernel_per_lane(compiled: Compile) -> None:
     texts = {
         name: "\n".join(path.read_text() for path in Path(compiled(program).output_dir).rglob("*.cpp"))

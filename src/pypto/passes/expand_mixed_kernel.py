@@ -2,7 +2,8 @@
 
 On a device a kernel with matrix and vector work becomes two functions that exchange tiles between two cores.
 A CPU has one kind of core, so here a kernel stays one function: one with matrix work only becomes AIC, any
-other becomes AIV, also one with both. Hand-written AIC, AIV and Group functions stay as they are.
+other becomes AIV, also one with both, and its `pl.split_aiv` regions become loops over the vector lanes.
+Hand-written AIC, AIV and Group functions stay as they are.
 
 A Group has to launch a vector lane. A kernel with matrix work only that some Group dispatches without any
 vector kernel beside it therefore becomes AIV as well.
@@ -14,6 +15,7 @@ from pypto import ir
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.lane_regions import unfold_lane_regions
 from pypto.passes.storage import is_builtin
 
 __all__ = ["core_sides", "expand_mixed_kernel"]
@@ -135,6 +137,7 @@ def _calls(function: ir.Function) -> list[ir.Call | ir.Submit]:
 
 def _placed(function: ir.Function, func_type: ir.FunctionType) -> ir.Function:
     """The function as a kernel of that core type; placement hints on its calls have served."""
+    function = unfold_lane_regions(function)
     return function.replace(func_type=func_type, body=_without_placements(function.body))
 
 

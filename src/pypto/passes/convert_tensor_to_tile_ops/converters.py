@@ -44,7 +44,7 @@ _SAME_NAME = (
     " col_expand col_expand_mul col_expand_add col_expand_sub col_expand_div col_expand_max col_expand_min"
     " col_expand_expdif reinterpret_view concat set_validshape full ci random"
     " part_add part_mul part_max part_min sort32 mrgsort_format1 gather_mask"
-    " get_block_idx get_subblock_idx get_block_num"
+    " get_block_idx get_subblock_idx get_block_num aiv_shard aic_gather"
 )
 
 
