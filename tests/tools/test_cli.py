@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from pypto.runtime.store import Store
+from pypto.tools.cli import app
 
 PROGRAM = """
 import numpy as np
@@ -43,10 +44,9 @@ def expected(x):
 """
 
 
-def pypto(*args, cwd, **environment):
+def pypto(*args, cwd):
     command = [sys.executable, "-m", "pypto.tools.cli", *map(str, args)]
-    env = {**os.environ, **environment}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +169,11 @@ def test_mistakes_with_directories_are_messages(folder, args, message):
     assert message in result.stderr
 
 
-def test_cache_shows_prunes_and_verifies_the_store(folder, tmp_path):
+def test_cache_shows_prunes_and_verifies_the_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(tmp_path))
+
     def cache(*args):
-        result = pypto("cache", *args, cwd=folder, PYPTO_CACHE_DIR=str(tmp_path))
-        assert "Traceback" not in result.stderr
-        return result
+        return CliRunner().invoke(app, ["cache", *args])
 
     store = Store(tmp_path)
     for name, size in (("add", 3000), ("mul", 2000)):
@@ -190,9 +190,9 @@ def test_cache_shows_prunes_and_verifies_the_store(folder, tmp_path):
     assert "removed 1 entry, 2.9 KiB" in cache("prune", "--max-size", "2K").stdout
     (tmp_path / "objects" / "ke" / "keymul.so").write_bytes(b"?")
     damaged = cache("verify")
-    assert (damaged.returncode, "damaged, removed: kernel 'mul'" in damaged.stdout) == (1, True)
+    assert (damaged.exit_code, "damaged, removed: kernel 'mul'" in damaged.stdout) == (1, True)
     assert "removed 0 entries, 0 B" in cache("clear").stdout
-    assert cache("prune").returncode == 2 and cache("prune", "--max-size", "big").returncode == 2
+    assert cache("prune").exit_code == 2 and cache("prune", "--max-size", "big").exit_code == 2
 
 
 def test_help_names_every_command(folder):
