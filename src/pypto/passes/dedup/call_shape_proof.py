@@ -42,7 +42,10 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
     entries = (*(param.type for param in function.params_), *function.return_types_)
     if len(entries) > MAX_SIGNATURE_ENTRIES:
         limit = MAX_SIGNATURE_ENTRIES
-        detail = f"the signature has {len(entries)} parameters and results, the proof takes {limit}"
+        detail = (
+            f"the signature has {len(entries)} parameters and results, the proof takes {limit}; use the same "
+            "pl.dynamic extents in both"
+        )
         return Kept(Reason.SYMBOL_IDENTITY, detail)
     nodes: set[int] = set()
     for entry in entries:
@@ -51,7 +54,8 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
         if not _is_plain_tensor(entry):
             return Kept(
                 Reason.PROOF_UNSUPPORTED_TYPE,
-                f"the signature holds a {type(entry).__name__} that is no plain tensor with at most a layout",
+                f"the signature holds a {type(entry).__name__} that is no plain tensor with at most a "
+                "layout; use the same pl.dynamic extents in both",
             )
         unsupported = _collect_extent_nodes(entry, nodes)
         if unsupported is not None:
@@ -122,7 +126,9 @@ class CallShapeProver:
                 where = "at one call" if self._steps.here <= 0 else "of this program"
                 problem = Kept(Reason.BUDGET, f"the proof for '{canonical.name}' used up the steps {where}")
             if problem is not None:
-                return Kept(problem.reason, f"at a call in '{site.function.name}': {problem.detail}")
+                span = site.dispatch.span
+                line = f", line {span.begin_line}" if span.is_valid() else ""
+                return Kept(problem.reason, f"at a call in '{site.function.name}'{line}: {problem.detail}")
         return None
 
 
@@ -147,7 +153,8 @@ class _Match:
         if len(params) != len(args):
             return Kept(
                 Reason.PROOF_ARITY,
-                f"it passes {len(args)} of {len(params)} arguments, so an extent has no binding",
+                f"it passes {len(args)} of {len(params)} arguments, so an extent has no binding; "
+                "pass every output",
             )
         scalars = [pair for pair in zip(params, args, strict=True) if isinstance(pair[0].type, ir.ScalarType)]
         for param, arg in scalars:

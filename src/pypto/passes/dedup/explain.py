@@ -1,8 +1,8 @@
 """What the pass did and why, for people and for tables: one record per unit.
 
 A kernel author wants to know what to change to get a merge. So a unit that is unique is compared with
-the one most like it, of the same operators in the same order or of the same name but for its number,
-and the record tells the first difference.
+the one most like it: of the same operators in the same order, of the same name but for its number, or of
+the same signature. The record tells the first difference.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto import ir
-from pypto.ir.structural.difference import first_difference
 from pypto.ir.walk import exprs_of, walk, walk_stmts
+from pypto.passes.dedup.near_miss import describe_difference
 from pypto.passes.dedup.reasons import Kept, Reason
 from pypto.passes.dedup.reference_index import ReferenceIndex, UnknownPayload
 from pypto.passes.dedup.sharing import Sharing
@@ -22,6 +22,7 @@ from pypto.passes.dedup.units import Unit
 
 __all__ = ["DedupRecord", "describe", "describe_incomplete"]
 
+_LIKE_NO_OTHER = "no other kernel has its operators, its name or its signature"
 _NUMBER = re.compile(r"_\d+(?=_|$)")
 
 
@@ -49,18 +50,28 @@ def describe(
 ) -> list[DedupRecord]:
     """Return the records of all units, in name order. `kept` are those that were no candidates."""
     units = list(candidates)
+    aliases: dict[str, list[str]] = {}
+    for name, canonical in sharing.canonical.items():
+        aliases.setdefault(canonical.name, []).append(name)
     similar = _SimilarUnits(units)
     records = [_kept_record(unit, why, index) for unit, why in kept]
     for unit in units:
-        canonical = sharing.canonical.get(unit.name)
-        if canonical is not None:
-            records.append(_merged_record(unit, canonical, index))
+        stands_for = sharing.canonical.get(unit.name)
+        if stands_for is not None:
+            records.append(_merged_record(unit, stands_for, index))
             continue
         why = sharing.kept[unit.name]
         if why.reason is Reason.UNIQUE:
-            why = replace(why, detail=similar.difference_of(unit) or why.detail)
+            why = replace(why, detail=similar.difference_of(unit) or _LIKE_NO_OTHER)
+        elif why.reason is Reason.CANONICAL:
+            why = replace(why, detail=f"it stands for {_listed(aliases[unit.name])}")
         records.append(_kept_record(unit, why, index))
     return sorted(records, key=lambda record: record.name)
+
+
+def _listed(names: Sequence[str], limit: int = 5) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 def describe_incomplete(program: ir.Program, payload: UnknownPayload) -> list[DedupRecord]:
@@ -84,17 +95,18 @@ def _kept_record(unit: Unit, why: Kept, index: ReferenceIndex) -> DedupRecord:
 class _SimilarUnits:
     """Finds, for a unit that is unique, the one that it was probably meant to equal."""
 
-    __slots__ = ("_by_name", "_by_operators", "_operators")
+    __slots__ = ("_groups", "_keys")
 
     def __init__(self, units: Sequence[Unit]) -> None:
-        self._operators = {unit.name: _operator_sequence(unit) for unit in units}
-        self._by_operators = _grouped(units, self._operators)
-        self._by_name = _grouped(units, {unit.name: _name_stem(unit) for unit in units})
+        self._keys = [
+            {unit.name: key(unit) for unit in units} for key in (_operator_sequence, _name_stem, _signature)
+        ]
+        self._groups = [_grouped(units, keys) for keys in self._keys]
 
     def difference_of(self, unit: Unit) -> str | None:
         """Return the first difference from the most similar unit in words, None if no unit is similar."""
-        for group in (self._by_operators[self._operators[unit.name]], self._by_name[_name_stem(unit)]):
-            for other in group[:2]:
+        for keys, groups in zip(self._keys, self._groups, strict=True):
+            for other in groups[keys[unit.name]][:2]:
                 if other is not unit and len(other.functions) == len(unit.functions):
                     return _difference(unit, other)
         return None
@@ -123,16 +135,13 @@ def _name_stem(unit: Unit) -> str:
     return _NUMBER.sub("", unit.name)
 
 
+def _signature(unit: Unit) -> tuple[str, ...]:
+    return tuple(str(param.type) for function in unit.functions for param in function.params_)
+
+
 def _difference(unit: Unit, other: Unit) -> str:
     """The first function of the two units that differs, and where."""
     for mine, theirs in zip(unit.functions, other.functions, strict=True):
         if not ir.structural_equal(mine, theirs):
-            found = first_difference(mine, theirs, False)
-            shown = "" if found.sides is None else " ({} against {})".format(*map(_short, found.sides))
-            return f"differs from '{other.name}' at {mine.name}.{found.path}: {found.reason}{shown}"
+            return f"differs from '{other.name}' at {describe_difference(mine, theirs)}"
     return f"differs from '{other.name}' in a way that only bits of constants or integer kinds show"
-
-
-def _short(node: Any, limit: int = 80) -> str:
-    text = " ".join(str(node).split())
-    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -100,7 +100,8 @@ def _problem_of_merge(
     if alias.unit.is_bundle:
         return Kept(
             Reason.SYMBOL_IDENTITY,
-            f"'{name}' is equal, but uses other symbols, and bundles must share theirs",
+            f"'{name}' is equal, but uses other symbols, and Groups must share theirs: use the same "
+            "pl.dynamic extents in both",
         )
     (kernel,) = canonical.unit.functions
     problem = describe_unprovable(kernel)
