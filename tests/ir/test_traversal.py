@@ -468,3 +468,18 @@ def test_a_rebuilt_program_keeps_everything_that_did_not_change():
     assert (body.kind, body.attrs, body.leading_comments) == (ir.ForKind.Parallel, {"k": 1}, ["outer"])
     assert body.body.leading_comments == ["inner"]
     assert body.body.expr.dtype is ir.INT32 and body.body.expr.span is add.span
+
+
+def test_deep_clone_leaves_outer_variables_even_where_their_types_mention_what_is_cloned():
+    n = var("n")
+    memref = ir.MemRef("m", 0, 64, S)
+    outer = ir.Var("outer", ir.TileType([4], ir.FP32, memref, None, ir.Mem.Vec), S)
+    symbolic = tensor(n)
+    inner = ir.Var("inner", ir.TileType([n], ir.FP32, memref, None, ir.Mem.Vec), S)
+    body = seq(assign(inner, call("o", outer, symbolic)), ir.EvalStmt(inner, S))
+    clone, pairs = ir.deep_clone(body, [(n, const(8))])
+    assert clone[0].value.args[0] is outer and clone[0].value.args[1] is symbolic
+    fresh = clone[0].var
+    assert clone[1].expr is fresh and fresh.type.shape[0].value == 8
+    assert fresh.type.memref is not memref and fresh.type.memref.base_ is memref.base_
+    assert len(pairs) == 1 and pairs[0][0] is inner and pairs[0][1] is fresh

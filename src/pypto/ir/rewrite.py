@@ -219,10 +219,18 @@ class _Clone(Substitution):
             self.mint(var)
         return super().stmt(stmt)
 
-    def _retyped(self, var: Var) -> Var:
-        new = super()._retyped(var)
-        if new is var and isinstance(var, (MemRef, WindowBuffer)):
-            return type(var).make(*var._values())
+    def var(self, var: Var) -> Expr:
+        """What a use becomes: a variable from outside stays, whatever its type mentions, for nothing inside
+        defines it. Memory references and window buffers have no definition and are made anew."""
+        hit = self._done.get(var)
+        if hit is not None:
+            return hit
+        new = var
+        if isinstance(var, (MemRef, WindowBuffer)):
+            new = self._retyped(var)
+            if new is var:
+                new = type(var).make(*var._values())
+        self._done[var] = new
         return new
 
 
