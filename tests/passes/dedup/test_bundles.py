@@ -83,6 +83,21 @@ def test_a_difference_anywhere_keeps_both_bundles(changes: dict[str, str]):
     assert kernels(dedup(source)) == ["c1", "c2", "g1", "g2", "v1", "v2"]
 
 
+def test_a_near_miss_of_bundles_looks_behind_the_names_of_their_members():
+    constant = "t = pl.add(t, {})"
+    source = ssa(bundle(1, aiv=constant.format("1.0")) + bundle(2, aiv=constant.format("2.0")) + BOTH)
+    detail = records(source)["g2"].detail
+    assert detail.startswith("differs from 'g1' at v2.body[2].value.args[1].value")
+    assert "2.0 against 1.0" in detail
+    members = records(ssa(bundle(1) + bundle(2, members="vc") + BOTH))["g2"].detail
+    assert members.startswith("differs from 'g1' at ")
+    crossed = bundle(2).replace('peer_func="v2"', 'peer_func="c2"')
+    assert (
+        "differs from 'g1' at c2.body[0].value.kwargs"
+        in records(ssa(bundle(1) + crossed + BOTH))["g2"].detail
+    )
+
+
 def test_peers_are_compared_by_position():
     crossed = bundle(2).replace('peer_func="v2"', 'peer_func="c2"')
     source = ssa(bundle(1) + crossed + BOTH)

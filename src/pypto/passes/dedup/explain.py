@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto import ir
+from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import exprs_of, walk, walk_stmts
 from pypto.passes.dedup.near_miss import describe_difference
 from pypto.passes.dedup.reasons import Kept, Reason
-from pypto.passes.dedup.reference_index import ReferenceIndex, UnknownPayload
+from pypto.passes.dedup.reference_index import PEER_KEY, PEER_OP, ReferenceIndex, UnknownPayload
 from pypto.passes.dedup.sharing import Sharing
 from pypto.passes.dedup.units import Unit
 
@@ -67,6 +68,25 @@ def describe(
             why = replace(why, detail=f"it stands for {_listed(aliases[unit.name])}")
         records.append(_kept_record(unit, why, index))
     return sorted(records, key=lambda record: record.name)
+
+
+class _Renaming(Substitution):
+    """A substitution of no variables that renames the functions that are called or named as a peer."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def rebuild(self, node: ir.Expr) -> ir.Expr:
+        rebuilt = super().rebuild(node)
+        if not isinstance(rebuilt, (ir.Call, ir.Submit)):
+            return rebuilt
+        if rebuilt.op.name in self._names:
+            return rebuilt.replace(op=ir.GlobalVar(self._names[rebuilt.op.name]))
+        peer = rebuilt.kwargs_.get(PEER_KEY)
+        if rebuilt.op.name == PEER_OP and isinstance(peer, str) and peer in self._names:
+            return rebuilt.replace(kwargs={**rebuilt.kwargs_, PEER_KEY: self._names[peer]})
+        return rebuilt
 
 
 def _listed(names: Sequence[str], limit: int = 5) -> str:
@@ -140,8 +160,14 @@ def _signature(unit: Unit) -> tuple[str, ...]:
 
 
 def _difference(unit: Unit, other: Unit) -> str:
-    """The first function of the two units that differs, and where."""
-    for mine, theirs in zip(unit.functions, other.functions, strict=True):
+    """The first function of the two units that differs, and where.
+
+    Members are called by the names that they have in `unit`, so that a name is no difference.
+    """
+    names = {theirs.name: mine.name for mine, theirs in zip(unit.functions, other.functions, strict=True)}
+    renaming = _Renaming(names)
+    for mine, original in zip(unit.functions, other.functions, strict=True):
+        theirs = renaming.function(original) if unit.is_bundle else original
         if not ir.structural_equal(mine, theirs):
             return f"differs from '{other.name}' at {describe_difference(mine, theirs)}"
     return f"differs from '{other.name}' in a way that only bits of constants or integer kinds show"
