@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
 
@@ -11,7 +12,13 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
-from pypto.language.parser import ParserSyntaxError, ParserTypeError, UndefinedVariableError
+from pypto.language.parser import (
+    InvalidOperationError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UndefinedVariableError,
+)
+from tests.language.source import function
 
 T64 = "pl.Tensor[[64], pl.FP32]"
 
@@ -564,3 +571,51 @@ def test_names_bound_after_the_decorator_are_invisible():
             return y
 
     LATER = 3
+
+
+def test_errors_about_decorator_arguments_point_at_the_decorator():
+    with pytest.raises(ParserSyntaxError, match="must be a dict") as caught:
+
+        @pl.function(attrs=[])
+        def f(x: pl.Tensor[[4], pl.FP32]):
+            return x
+
+    line = caught.value.source_lines[caught.value.span["line"] - 1]
+    assert "attrs=[]" in line
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(ParserSyntaxError, match="keys must be strings") as caught,
+    ):
+        pl.parse("N = 1\n@pl.function(attrs={1: 2})\ndef f(x: pl.Tensor[[4], pl.FP32]):\n    return x\n")
+    assert caught.value.span["line"] == 2
+
+
+def test_list_that_an_attribute_cannot_hold_is_reported():
+    with pytest.raises(ParserSyntaxError, match="Unsupported list element type for key: 'k'"):
+        function("x: pl.Tensor[[4], pl.FP32]", "pl.func_attr({'k': [1, 2]})\nreturn x")
+    attrs = function("x: pl.Tensor[[4], pl.FP32]", "pl.func_attr({'arg_direction_overrides': [1, 2]})").attrs
+    assert attrs == {"arg_direction_overrides": [1, 2]}
+
+
+def test_two_methods_of_one_name_are_rejected():
+    method = "    @pl.function\n    def f(self, x: pl.Tensor[[4], pl.FP32]):\n        return x\n"
+    with pytest.raises(ParserSyntaxError, match="Program 'P' has two functions named 'f'") as caught:
+        pl.parse(f"@pl.program\nclass P:\n{method}{method}")
+    assert caught.value.span["line"] == 7
+
+
+def test_error_in_an_inline_helper_of_another_file_shows_that_file(tmp_path):
+    path = tmp_path / "helpers.py"
+    path.write_text("import pypto.language as pl\n\n@pl.inline\ndef helper(a):\n    return pl.nothing(a)\n")
+    spec = importlib.util.spec_from_file_location("helpers", path)
+    helpers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(helpers)
+    helper = helpers.helper
+    with pytest.raises(InvalidOperationError, match="Unknown operation 'pl.nothing'") as caught:
+
+        @pl.function
+        def f(x: pl.Tensor[[4], pl.FP32]):
+            return helper(x)
+
+    assert caught.value.span["file"] == str(path)
+    assert caught.value.source_lines[caught.value.span["line"] - 1] == "    return pl.nothing(a)"

@@ -655,3 +655,19 @@ def test_device_selects_where_an_orchestrator_runs():
     call, submit = stmts_of(loop.body)[:2]
     assert call.value.attrs["device"] is loop.loop_var
     assert submit.value.attrs["device"].value == 1
+
+
+def test_dump_tag_reaches_the_kernel_around_a_split_region():
+    (scope,) = main_of(
+        "pl.dump_tag(x)\nfor v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n    y = pl.exp(x)",
+        params="x: pl.Tensor[[64, 32], pl.FP32]",
+    )
+    assert isinstance(scope, ir.InCoreScopeStmt)
+    assert [var.name_hint for var in scope.attrs["dump_vars"]] == ["x"]
+
+
+def test_comprehension_over_too_many_values_is_rejected():
+    with pytest.raises(ParserTypeError, match="runs over more than 100000 values"):
+        main_of(
+            "pl.system.task_dummy(deps=[None for i in range(10**12)])", params="x: pl.Tensor[[4], pl.FP32]"
+        )

@@ -630,3 +630,9 @@ def test_annotated_tuple_yield_targets_of_nested_scopes():
     branch, returned = statements(f"{X}, {S}", body)
     assert [v.name_hint for v in branch.return_vars] == ["a", "b"]
     assert returned.value[1] is branch.return_vars[1]
+
+
+def test_unroll_bounds_of_any_other_kind_are_rejected_alike():
+    for bound in ("n", "1.5", "True"):
+        with pytest.raises(ParserSyntaxError, match="requires compile-time constant integer bounds"):
+            statements("n: pl.Scalar[pl.INDEX]", f"for i in pl.unroll({bound}):\n    pass")

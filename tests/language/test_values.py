@@ -689,3 +689,23 @@ def test_captured_placed_memref_is_plain_ir():
     memref = f.body.stmts[0].var.type.memref
     assert type(memref) is ir.MemRef
     assert (memref.base_.name_hint, memref.byte_offset_.value, memref.size_) == ("pool", 64, 128)
+
+
+def test_constants_too_large_for_64_bits_are_reported():
+    for text in ("2**70", "9**9**9", "1 << 100", "2**63"):
+        with pytest.raises(ParserTypeError, match="does not fit into 64 bits"):
+            value_of("x: pl.Scalar[pl.INT32]", text)
+
+
+def test_typed_constant_as_extent_is_a_static_extent():
+    (found,) = types_of("pl.Tensor[[pl.const(4, pl.INT32), 8], pl.FP32]")
+    assert found == ir.TensorType([4, 8], ir.DataType.FP32)
+
+
+def test_yield_has_no_place_in_a_shape():
+    with pytest.raises(ParserTypeError, match=r"cannot contain pl\.yield_\(\)"):
+        types_of("pl.Tensor[[pl.yield_(1), 8], pl.FP32]")
+
+
+def test_annotations_of_scalars_compare_by_dtype():
+    assert pl.TaskId == pl.Scalar[pl.TASK_ID] and pl.TaskId != pl.Scalar[pl.INT32]
