@@ -386,15 +386,26 @@ def test_checked_mode_reports_accesses_outside_a_tensor(tmp_path: Path) -> None:
     def inside(k: Kernel) -> None:
         k.input(random(8, 16), shape=[4, 16], offset=[k.scalar(4, INDEX), 0])
 
+    def window(k: Kernel) -> None:
+        source = k.input(random(8, 16))
+        k.result(k.let(tile.slice(source, [4, 16], [k.scalar(5, INDEX), 0])), 0)
+
     kernels = []
-    for case in (load, store, read, inside):
+    for case in (load, store, read, window, inside):
         kernel = Kernel(f"checked_{case.__name__}", checked=True)
         case(kernel)
         kernels.append(kernel)
     library = compile_kernels(kernels, tmp_path)
-    for kernel, op in zip(kernels, ("tile.load", "tile.store", "tensor.read"), strict=False):
+    expected = (
+        ("tile.load", "6 to 9 in dimension 0 of extent 8"),
+        ("tile.store", "-1 to 2 in dimension 0 of extent 8"),
+        ("tensor.read", "8 in dimension 0 of extent 8"),
+        ("tile.slice", "5 to 8 in dimension 0 of extent 8"),
+    )
+    for kernel, (op, where) in zip(kernels, expected, strict=False):
         (message,) = kernel.run(library)
-        assert message.startswith(f"{op} at case.py:") and message.endswith(f"in kernel {kernel.name}")
+        assert message.startswith(f"{op} at case.py:")
+        assert message.endswith(f"in kernel {kernel.name}: out of range: {where}")
     assert kernels[-1].run(library) == []
 
 
@@ -409,9 +420,9 @@ def refused(k: Kernel) -> str:
 
 def test_an_operator_without_cpu_meaning_is_named_with_kernel_and_line() -> None:
     k = Kernel("lanes")
-    k.do(tile.tpush_to_aiv(k.input(random(4, 8)), split=0))
+    k.let(tile.aic_gather(k.input(random(4, 8)), split=1))
     message = refused(k)
-    assert "tile.tpush_to_aiv" in message and "'lanes'" in message and "case.py:11" in message
+    assert "tile.aic_gather" in message and "'lanes'" in message and "case.py:11" in message
 
 
 def test_a_dimension_that_cannot_be_solved_is_named() -> None:

@@ -76,6 +76,34 @@ PYPTO_INLINE Index<sizeof...(I)> box(I... extent) {
     return {{static_cast<int64_t>(extent)...}};
 }
 
+// Text for people, put together without a library.
+class Message {
+public:
+    Message& add(const char* part) {
+        for (; *part != 0 && length_ < LIMIT; ++part) text_[length_++] = *part;
+        return *this;
+    }
+    Message& add(int64_t value) {
+        char digits[24];
+        int first = sizeof digits - 1;
+        digits[first] = 0;
+        uint64_t left = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+        do digits[--first] = static_cast<char>('0' + left % 10);
+        while ((left /= 10) != 0);
+        if (value < 0) digits[--first] = '-';
+        return add(digits + first);
+    }
+    const char* text() {
+        text_[length_] = 0;
+        return text_;
+    }
+
+private:
+    static constexpr int LIMIT = 500;
+    char text_[LIMIT + 1];
+    int length_ = 0;
+};
+
 class Kernel {
 public:
     explicit PYPTO_INLINE Kernel(const int64_t* args)
@@ -126,7 +154,12 @@ public:
             if (extent[i] <= 0) return;
         }
         for (int i = 0; i < rank; ++i) {
-            if (offset[i] < 0 || offset[i] + extent[i] > shape[i]) core_->fail(core_, detail);
+            if (offset[i] >= 0 && offset[i] + extent[i] <= shape[i]) continue;
+            Message message;
+            message.add(detail).add(": out of range: ").add(offset[i]);
+            if (extent[i] > 1) message.add(" to ").add(offset[i] + extent[i] - 1);
+            message.add(" in dimension ").add(i).add(" of extent ").add(shape[i]);
+            core_->fail(core_, message.text());
         }
     }
 
@@ -546,6 +579,14 @@ PYPTO_INLINE void assign(Tile<T, R, C, RS, CS>& to, const Tile<T, R, C, RS2, CS2
 template <int R2, int C2, typename T, int R, int C, int RS, int CS>
 PYPTO_INLINE Tile<T, R2, C2, RS, CS> window(const Tile<T, R, C, RS, CS>& tile, int64_t row, int64_t col) {
     return {tile.data + row * RS + col * CS, R2, C2};
+}
+
+// As above, and in checked mode the first `rows` x `cols` elements of the window must lie in the tile.
+template <int R2, int C2, typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Tile<T, R2, C2, RS, CS> window(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile, int64_t row,
+                                            int64_t col, int64_t rows, int64_t cols, const char* detail) {
+    kernel.check(2, box(R, C).at, at(row, col).at, box(rows, cols).at, detail);
+    return window<R2, C2>(tile, row, col);
 }
 
 // Same elements in row-major order under other extents: no data moves.

@@ -29,14 +29,8 @@ PYPTO_INLINE Queue queue(const Kernel& kernel, int32_t pipe, bool to_cube, int64
 
 // Fails with a reason behind the name of the operation.
 __attribute__((noinline, cold)) inline void refuse(const PyptoCoreContext* core, const char* detail, const char* reason) {
-    char text[512];
-    int length = 0;
-    const char* const parts[] = {detail, ": ", reason};
-    for (const char* part : parts) {
-        for (; *part != 0 && length < 511; ++part) text[length++] = *part;
-    }
-    text[length] = 0;
-    core->fail(core, text);
+    Message message;
+    core->fail(core, message.add(detail).add(": ").add(reason).text());
 }
 
 // The rectangle of `rows` x `cols` elements at (row, col) of a tile; what overhangs the tile reads as zero.

@@ -197,9 +197,21 @@ def _define_view(context: OpContext, text: str) -> None:
 def emit_slice(context: OpContext) -> None:
     """A window of a tile; no data moves."""
     extents, window = window_extents(context.call)
-    row, col = _folded_offset(context, extents, window, context.elements(2))
-    layout = context.result_layout
-    _define_view(context, f"pypto::window<{layout.rows}, {layout.cols}>({context.name(0)}, {row}, {col})")
+    offsets = context.elements(2)
+    row, col = _folded_offset(context, extents, window, offsets)
+    _define_view(context, _window(context, offsets, row, col))
+
+
+def _window(context: OpContext, offsets: Sequence[ir.Expr], row: str, col: str) -> str:
+    """A window of a tile as large as the result. The compiler knows that constant offsets are in range."""
+    layout, result = context.result_layout, context.call.type
+    assert isinstance(result, ir.TileType)
+    function = f"pypto::window<{layout.rows}, {layout.cols}>"
+    if constant_extents(offsets) is not None:
+        return f"{function}({context.name(0)}, {row}, {col})"
+    valid = context.emitter.typed_valid(result) if context.emitter.knows(result) else None
+    rows, cols = valid or (str(layout.rows), str(layout.cols))
+    return f"{function}(kernel, {context.name(0)}, {row}, {col}, {rows}, {cols}, {context.detail})"
 
 
 def emit_reshape(context: OpContext) -> None:
@@ -296,9 +308,7 @@ def emit_extract(context: OpContext) -> None:
     out = context.declare_typed()
     if out is None:
         return
-    layout = context.result_layout
-    place = f"{context.name(0)}, {context.scalar(1)}, {context.scalar(2)}"
-    window = f"pypto::window<{layout.rows}, {layout.cols}>({place})"
+    window = _window(context, context.args[1:3], context.scalar(1), context.scalar(2))
     context.emitter.line(f"pypto::copy({out}, {window});")
 
 

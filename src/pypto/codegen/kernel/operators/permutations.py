@@ -219,15 +219,28 @@ def emit_array_create(context: OpContext) -> None:
     context.emitter.line(f"{element_of(type_.dtype).compute} {name}[{extents[0]}] = {{}};")
 
 
+def _check_index(context: OpContext) -> None:
+    """In checked mode an index into an array must be in range; the compiler knows that of a constant."""
+    type_, index = context.args[0].type, context.args[1]
+    assert isinstance(type_, ir.ArrayType)
+    if isinstance(index, ir.ConstInt):
+        return
+    extent = context.list_of(type_.shape_[:1])
+    boxes = f"pypto::box({extent}).at, pypto::at({context.scalar(1)}).at, pypto::box(1).at"
+    context.emitter.line(f"kernel.check(1, {boxes}, {context.detail});")
+
+
 def emit_array_get(context: OpContext) -> None:
     """One element of an array."""
     if context.result is not None:
+        _check_index(context)
         context.emitter.define_scalar(context.result, f"{context.name(0)}[{context.scalar(1)}]")
 
 
 def emit_array_update(context: OpContext) -> None:
     """Set one element; the array stays the same one."""
     name = context.name(0)
+    _check_index(context)
     context.emitter.line(f"{name}[{context.scalar(1)}] = {context.scalar(2)};")
     if context.result is not None:
         context.emitter.bind(context.result, name)
