@@ -413,3 +413,31 @@ class Regions:
                 whole = pl.aic_gather(changed)
             out = pl.assemble(out, pl.matmul(whole, b), [0, 0])
         return out
+
+
+@pl.program
+class Lookup:
+    """Each block copies the row of a table whose number it finds in `index`: right below 8."""
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy_row(
+        self,
+        table: pl.Tensor[[8, 16], pl.FP32],
+        index: pl.Tensor[[4], pl.INT32],
+        out: pl.Out[pl.Tensor[[4, 16], pl.FP32]],
+    ) -> pl.Tensor[[4, 16], pl.FP32]:
+        block = pl.tile.get_block_idx()
+        row = pl.cast(pl.read(index, [block]), pl.INDEX)
+        out = pl.store(pl.load(table, [row, 0], [1, 16]), [block, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        table: pl.Tensor[[8, 16], pl.FP32],
+        index: pl.Tensor[[4], pl.INT32],
+        out: pl.Out[pl.Tensor[[4, 16], pl.FP32]],
+    ) -> pl.Tensor[[4, 16], pl.FP32]:
+        with pl.spmd(4):
+            out = self.copy_row(table, index, out)
+        return out

@@ -181,3 +181,27 @@ def test_lane_that_fails_ends_the_wait_of_its_peer_and_is_the_one_reported(
         with pytest.raises(RuntimeError, match=message):
             run_uneven(compiled, 0, 2, 3, row=16)
     assert (run_uneven(compiled, 0, 2, 2, row=15)[:15] == 1).all()
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("row", [8, -1])
+def test_index_out_of_range_is_reported_with_kernel_block_and_line_in_checked_mode(
+    compiled: Compile, monkeypatch: pytest.MonkeyPatch, row: int
+) -> None:
+    monkeypatch.setenv("PYPTO_CHECKED", "1")
+    program = compiled(lane_programs.Lookup)
+    table = np.arange(8 * 16, dtype=np.float32).reshape(8, 16)
+    line = next(
+        number
+        for number, text in enumerate(Path(lane_programs.__file__).read_text().splitlines(), 1)
+        if "pl.load(table, [row, 0]" in text
+    )
+    message = (
+        rf"^kernel 'copy_row' \(id 0\), block 2 of 4: tile.load at lane_programs.py:{line} in kernel "
+        f"copy_row: out of range: {row} in dimension 0 of extent 8$"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        program(table, np.array([0, 7, row, 1], np.int32), np.zeros((4, 16), np.float32))
+    out = np.zeros((4, 16), np.float32)
+    program(table, np.array([0, 7, 3, 1], np.int32), out)
+    np.testing.assert_array_equal(out, table[[0, 7, 3, 1]])

@@ -489,6 +489,7 @@ def test_failing_kernel_ends_the_run_with_its_name_and_block(runner: Runner) -> 
         (0, "crash: access to memory that is not there"),
         (1, "crash: integer division by zero"),
         (2, "exception of an unknown type"),
+        (3, "aborted, as by a failed assertion"),
     ],
 )
 @pytest.mark.parametrize("lanes", [(UNSET, 0, UNSET), (1, 0, UNSET)])

@@ -1,4 +1,5 @@
 // A kernel whose behaviour is chosen by its first scalar, so that one compilation serves many tests.
+#include <stdlib.h>
 #include <time.h>
 
 #include "pypto_abi.h"
@@ -149,7 +150,8 @@ __attribute__((visibility("default"))) void kernel_entry(int64_t* args) {
             else if (!meet(at(tensor(args, 0), 0), 1000, core)) core->fail(core, "cancelled");
             break;
         case NOTHING: break;
-        case CRASH:  // scalars: 0 wild access, 1 division by zero, 2 exception
+        case CRASH:  // scalars: 0 wild access, 1 division by zero, 2 exception, 3 failed assertion
+            if (scalars[0] == 3) abort();
             if (scalars[0] == 0) *reinterpret_cast<volatile int*>(uintptr_t{64}) = 1;
             if (scalars[0] == 1)
                 at(tensor(args, 0), 0) = static_cast<uint32_t>(7 / static_cast<int>(scalars[1]));

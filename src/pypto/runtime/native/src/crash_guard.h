@@ -1,4 +1,4 @@
-// Turns a crash inside a kernel (a wild access, an integer division by zero) into a failed task.
+// Turns a crash inside a kernel (a wild access, a division by zero, a failed assertion) into a failed task.
 //
 // A thread that enters a kernel says where to go on when the kernel dies. A signal on any other thread, or
 // outside a kernel, goes to whoever handled it before.
@@ -46,11 +46,12 @@ private:
         int number;
         const char* text;
     };
-    static constexpr int kSignals = 4;
+    static constexpr int kSignals = 5;
     static constexpr Handled kHandled[kSignals] = {
         {SIGSEGV, "crash: access to memory that is not there"},
         {SIGBUS, "crash: access to memory that cannot be read"},
         {SIGFPE, "crash: integer division by zero"},
+        {SIGABRT, "aborted, as by a failed assertion"},
         {SIGILL, "crash: instruction that this CPU does not have"},
     };
 
