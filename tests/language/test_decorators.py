@@ -611,7 +611,7 @@ def test_error_in_an_inline_helper_of_another_file_shows_that_file(tmp_path):
     helpers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(helpers)
     helper = helpers.helper
-    with pytest.raises(InvalidOperationError, match="Unknown operation 'pl.nothing'") as caught:
+    with pytest.raises(InvalidOperationError, match=r"Unknown operation 'pl\.nothing'") as caught:
 
         @pl.function
         def f(x: pl.Tensor[[4], pl.FP32]):

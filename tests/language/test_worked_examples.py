@@ -129,7 +129,8 @@ def test_explicit_carrier_prints_and_parses_to_the_same_text() -> None:
     code = (
         "@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.Orchestration)\n"
         f"    def main(self, x: {T}):\n        with pl.spmd(2):\n"
-        "            with pl.at(level=pl.Level.CORE_GROUP):\n                y = pl.exp(x)\n        return x\n"
+        "            with pl.at(level=pl.Level.CORE_GROUP):\n                y = pl.exp(x)\n"
+        "        return x\n"
     )
     first = pl.parse_program(code)
     assert first.as_python().count("CORE_GROUP") == 1
