@@ -2,9 +2,9 @@
 
     python benchmarks/kill_recovery.py [TIMES] [SEED]
 
-Each round compiles and runs a decoder layer on an empty store in a process of its own, kills it (SIGKILL) after
-a random part of the time that a whole run takes, and runs the same again. Ends with status 1 when a second run
-fails, gives wrong numbers, or leaves temporary files that are older than itself.
+Each round compiles and runs a decoder layer on an empty store in a process of its own, kills it (SIGKILL)
+after a random part of the time that a whole run takes, and runs the same again. Ends with status 1 when a
+second run fails, gives wrong numbers, or leaves temporary files that are older than itself.
 """
 
 from __future__ import annotations
@@ -58,11 +58,8 @@ def kill_and_recover(after: float) -> str:
         problem = finish(start(store, out))
         if problem:
             return problem
-        left = [
-            p
-            for p in Path(folder).rglob("*")
-            if p.is_file() and "tmp" in p.parts and p.stat().st_mtime < begun
-        ]
+        files = [path for path in Path(folder).rglob("*") if path.is_file() and path.stat().st_mtime < begun]
+        left = [str(path) for path in files if "tmp" in str(path.relative_to(folder))]
         return f"left over: {left}" if left else ""
 
 
