@@ -70,3 +70,25 @@ class TwoEntries:
         mid = self.double(x, mid)
         out = self.double(mid, out)
         return out
+
+
+@pl.program
+class TwoSignatures:
+    """One kernel whose output is new in one task and read before in the next: two registrations."""
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def double(
+        self, x: pl.Tensor[[16, 16], pl.FP32], res: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 16])
+        u = pl.load(res, [0, 0], [16, 16])
+        res = pl.store(pl.add(t, u), [0, 0], res)
+        return res
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        out = self.double(x, out)
+        out = self.double(pl.no_dep(x), out)
+        return out

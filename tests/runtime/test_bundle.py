@@ -1,5 +1,4 @@
 """Prebuilt bundles: the same numbers without a compiler, and nothing loaded that breaks a rule."""
-# ruff: noqa: RET504  (a program names what it returns)
 
 from __future__ import annotations
 
@@ -16,35 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pypto.language as pl
 from pypto import ir
 from pypto.runtime import build, load_bundle, native_runtime, write_bundle
 from pypto.runtime.bundle import is_bundle
-from tests.runtime.programs import AddScaled, TwoEntries
+from tests.runtime.programs import AddScaled, TwoEntries, TwoSignatures
 
 SHAPE = (32, 64)
-
-
-@pl.program
-class TwoSignatures:
-    """One kernel whose output is new in one task and read before in the next: two registrations."""
-
-    @pl.function(type=pl.FunctionType.InCore)
-    def double(
-        self, x: pl.Tensor[[16, 16], pl.FP32], res: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]
-    ) -> pl.Tensor[[16, 16], pl.FP32]:
-        t = pl.load(x, [0, 0], [16, 16])
-        u = pl.load(res, [0, 0], [16, 16])
-        res = pl.store(pl.add(t, u), [0, 0], res)
-        return res
-
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def main(
-        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]
-    ) -> pl.Tensor[[16, 16], pl.FP32]:
-        out = self.double(x, out)
-        out = self.double(pl.no_dep(x), out)
-        return out
 
 
 @pytest.fixture(scope="module")

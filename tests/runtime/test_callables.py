@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pypto import ir
 from pypto.runtime import build
 from pypto.runtime._binary_cache import (
     BinaryCacheContext,
@@ -23,6 +24,7 @@ from pypto.runtime.callables import Binary, ChipCallable, CoreCallable
 from pypto.runtime.kernel_config import load_kernel_config
 from pypto.runtime.native_runtime import RunOptions, pack_options
 from pypto.runtime.task_interface import ArgDirection
+from tests.runtime.programs import AddScaled, TwoSignatures
 from tests.runtime.script import BLOCKS, INOUT, NO_DEP, UNSET, Runner, Script
 
 NATIVE = Path(__file__).parent / "native"
@@ -110,6 +112,54 @@ def test_external_and_legacy_rows_have_their_own_identity(tmp_path: Path) -> Non
     assert paths[0] == paths[1] and paths[2] == paths[3]
     assert len(set(paths)) == 4, "generated, external, and each legacy row"
     assert chip.child(4).signature == ()
+
+
+def test_program_compiles_each_source_once_and_each_row_keeps_its_signature(
+    tmp_path: Path, warm_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(warm_store))
+    for program, codes, registrations in ((AddScaled, 2, 2), (TwoSignatures, 1, 2)):
+        root = tmp_path / program.name
+        compiled = ir.compile(program, root, dump_passes=False)
+        rows = load_kernel_config(root).kernels
+        assert (len(rows), len({row.source for row in rows})) == (registrations, codes)
+        before = build.compiler_runs()
+        chip = compiled.load()
+        assert build.compiler_runs() - before == codes + 1, "and the orchestration"
+        assert [chip.child(i).signature for i in range(chip.child_count)] == [row.signature for row in rows]
+        assert len({chip.child(i).binary.path for i in range(chip.child_count)}) == codes
+
+
+def test_id_given_twice_is_found_before_anything_is_compiled(tmp_path: Path) -> None:
+    root = write_build(tmp_path / "a", row(4, code_name="'k'"), row(4))
+    for name in ("orchestration/orch.cpp", "kernels/aiv/k.cpp"):
+        (root / name).write_text("nonsense, which no compiler may see\n")
+    before = build.compiler_runs()
+    with pytest.raises(ValueError, match=r"kernel_config\.py: func_id 4 is given twice"):
+        compile_and_assemble(root, "a2a3sim")
+    assert build.compiler_runs() == before
+
+
+def test_unknown_runtime_is_refused(tmp_path: Path) -> None:
+    root = write_build(tmp_path / "a", *GENERATED)
+    path = root / "kernel_config.py"
+    path.write_text(path.read_text().replace("tensormap_and_ringbuffer", "abacus"))
+    with pytest.raises(ValueError, match="Unknown runtime 'abacus'"):
+        compile_and_assemble(root, "a2a3sim")
+
+
+def test_failures_of_several_codes_come_together_and_once_each(tmp_path: Path) -> None:
+    lost = 'str(_ROOT_DIR / "kernels" / "aiv" / "lost.cpp")'
+    other = f'{{"func_id": 7, "name": "lost", "source": {lost}, "core_type": "aiv", "code_name": "lost"}}'
+    root = write_build(tmp_path / "a", *GENERATED, other)
+    for name in ("k", "lost"):
+        (root / "kernels" / "aiv" / f"{name}.cpp").write_text(f"int x = no_{name};\n")
+    with pytest.raises(build.CompileError) as caught:
+        compile_and_assemble(root, "a2a3sim")
+    text = str(caught.value)
+    assert text.count("the C++ compiler failed on") == 2
+    assert "kernel 'k' (ids 0, 1)" in text and "kernel 'lost' (id 7)" in text
+    assert "no_k" in text and "no_lost" in text
 
 
 def test_reference_spelling_of_the_import_loads(tmp_path: Path) -> None:
