@@ -441,3 +441,65 @@ class Lookup:
         with pl.spmd(4):
             out = self.copy_row(table, index, out)
         return out
+
+
+@pl.program
+class Odds:
+    """Thirteen valid rows go to the vector lanes and back; vector lanes without a cube lane; a lone lane."""
+
+    @pl.function(type=pl.FunctionType.AIC)
+    def give(self, x: pl.Tensor[[13, 32], pl.FP32], out: pl.InOut[pl.Tensor[[13, 32], pl.FP32]]):
+        t = pl.load(x, [0, 0], [16, 32], valid_shape=[13, 32], target_memory=pl.MemorySpace.Mat)
+        pl.tpush_to_aiv(t, split=1)
+        u: pl.Tile[[16, 32], pl.FP32, pl.MemorySpace.Mat, pl.TileView(valid_shape=[13, 32])] = (
+            pl.tpop_from_aiv(split=1)
+        )
+        out = pl.store(u, [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.AIV)
+    def take(
+        self, x: pl.Tensor[[13, 32], pl.FP32], out: pl.InOut[pl.Tensor[[13, 32], pl.FP32]]
+    ) -> pl.Tensor[[13, 32], pl.FP32]:
+        pl.func_attr({"dual_aiv_dispatch": True})
+        t = pl.tpop_from_aic(shape=[8, 32], dtype=pl.FP32, split=1)
+        pl.tpush_to_aic(t, split=1)
+        return out
+
+    @pl.function(type=pl.FunctionType.Group)
+    def pair(
+        self, x: pl.Tensor[[13, 32], pl.FP32], out: pl.InOut[pl.Tensor[[13, 32], pl.FP32]]
+    ) -> pl.Tensor[[13, 32], pl.FP32]:
+        self.give(x, out)
+        out = self.take(x, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.AIV)
+    def number(self, out: pl.InOut[pl.Tensor[[2, 32], pl.INT32]]) -> pl.Tensor[[2, 32], pl.INT32]:
+        pl.func_attr({"dual_aiv_dispatch": True})
+        lane = pl.tile.get_subblock_idx()
+        t = pl.add(pl.load(out, [lane, 0], [1, 32]), pl.cast(lane + 5, pl.INT32))
+        out = pl.store(t, [lane, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.AIV)
+    def listen(self, out: pl.InOut[pl.Tensor[[2, 32], pl.INT32]]) -> pl.Tensor[[2, 32], pl.INT32]:
+        t = pl.tpop_from_aic(shape=[2, 32], dtype=pl.INT32, split=0)
+        out = pl.store(t, [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def valid_part(
+        self, x: pl.Tensor[[13, 32], pl.FP32], out: pl.InOut[pl.Tensor[[13, 32], pl.FP32]]
+    ) -> pl.Tensor[[13, 32], pl.FP32]:
+        out = self.pair(x, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def vector_pair(self, out: pl.InOut[pl.Tensor[[2, 32], pl.INT32]]) -> pl.Tensor[[2, 32], pl.INT32]:
+        out = self.number(out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def alone(self, out: pl.InOut[pl.Tensor[[2, 32], pl.INT32]]) -> pl.Tensor[[2, 32], pl.INT32]:
+        out = self.listen(out)
+        return out

@@ -107,6 +107,26 @@ def test_blocks_that_start_together_meet(compiled: Compile, rng: np.random.Gener
         np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_valid_rows_are_shared_among_the_lanes_and_joined(
+    compiled: Compile, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPTO_CHECKED", "1")
+    x, out = normal(rng, 13, 32), np.zeros((13, 32), np.float32)
+    compiled(lane_programs.Odds).valid_part(x, out)
+    np.testing.assert_array_equal(out, x)
+
+
+def test_vector_function_for_both_lanes_runs_on_both(compiled: Compile) -> None:
+    out = np.zeros((2, 32), np.int32)
+    compiled(lane_programs.Odds).vector_pair(out)
+    np.testing.assert_array_equal(out, [[5] * 32, [6] * 32])
+
+
+def test_lane_without_a_partner_cannot_pop(compiled: Compile) -> None:
+    with pytest.raises(RuntimeError, match="in kernel listen: the task has no other lane"):
+        compiled(lane_programs.Odds).alone(np.zeros((2, 32), np.int32))
+
+
 @pytest.mark.parametrize(("name", "rows"), [("rows", 32), ("columns", 32), ("odd", 15)])
 def test_region_that_is_split_over_the_lanes_does_the_work_of_both(
     compiled: Compile, rng: np.random.Generator, name: str, rows: int
