@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto.backend.toolchain import kernel_include_dir
+from pypto.runtime.log_config import configure_log, log_level
 
 _HOMES = {
     "CompiledProgram": "compiled_program",
@@ -25,7 +26,7 @@ _HOMES = {
     "write_bundle": "bundle",
 }
 
-__all__ = [*_HOMES, "ensure_pto_isa_root", "pto_isa_include_dir"]
+__all__ = [*_HOMES, "configure_log", "ensure_pto_isa_root", "log_level", "pto_isa_include_dir"]
 
 
 def pto_isa_include_dir() -> Path:
