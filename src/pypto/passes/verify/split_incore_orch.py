@@ -48,8 +48,7 @@ def _compute_calls(function: ir.Function) -> list[Diagnostic]:
         warning(
             _RULE,
             0,
-            f"Compute tensor op '{node.op.name}' found in {function.func_type.name} "
-            f"function '{function.name}'",
+            f"Compute tensor op '{node.op.name}' found in Orchestration function '{function.name}'",
             node.span,
         )
         for stmt in walk_stmts(function.body)
