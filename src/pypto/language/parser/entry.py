@@ -102,7 +102,7 @@ def source_lines_attached(fallback: list[str] | None = None, of: str | None = No
     except ParserError as error:
         filename = error.span["filename"] if error.span is not None else None
         if error.source_lines is None and fallback is not None and filename in (None, of):
-            error.source_lines = fallback
+            error.source_lines = fallback if fallback[-1] else fallback[:-1]  # a last line end starts no line
         if error.source_lines is None:
             known = load_source(filename) if filename else None
             lines = known.lines if known is not None else linecache.getlines(filename or "")

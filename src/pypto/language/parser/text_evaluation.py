@@ -389,6 +389,4 @@ class TextClosure(Closure):
 
 def python_error(error: Exception, source: SourceText, line: int) -> ParserSyntaxError:
     """An error of Python at a line of program text, as the front end reports it."""
-    return ParserSyntaxError(
-        f"{type(error).__name__}: {error}", span=source.point(line, 0), source_lines=source.lines
-    )
+    return ParserSyntaxError(f"{type(error).__name__}: {error}", span=source.point(line, 0))
