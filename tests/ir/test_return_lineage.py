@@ -201,3 +201,34 @@ def test_the_explicit_map_looks_at_returned_parameters_only():
     one = function(source, "one")
     explicit = one.replace(body=ir.ReturnStmt([one.params_[1]], span))
     assert explicit_returned_params(explicit) == (1,)
+
+
+def test_a_loop_that_goes_on_with_another_tensor_does_not_return_what_it_started_from():
+    import pypto.language as pl
+    from pypto import passes
+
+    program = passes.convert_to_ssa()(
+        pl.parse_program("""
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def other(self, x: pl.Tensor[[8], pl.FP32], y: pl.Tensor[[8], pl.FP32]) -> pl.Tensor[[8], pl.FP32]:
+        for i in pl.range(2):
+            x = y
+        return x
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def updated(
+        self, x: pl.Tensor[[8], pl.FP32], y: pl.InOut[pl.Tensor[[8], pl.FP32]], n: pl.Scalar[pl.INDEX]
+    ) -> pl.Tensor[[8], pl.FP32]:
+        for i in pl.range(2):
+            if n > i:
+                y = pl.assemble(y, x, [0])
+        return y
+""")
+    )
+    lineage = ReturnLineage(program.functions_)
+    assert lineage.returned_params(program.functions_["other"]) == (None,)
+    assert lineage.returned_params(program.functions_["updated"]) == (1,)

@@ -6,7 +6,8 @@ function may return the parameter itself, or a value that is the same storage by
 operators, loop carries or other functions. `ReturnLineage` follows those ways.
 
 A value that shares storage but not its type (a view, a reshape) is not a parameter. The result of a loop is
-taken to be its initial value whatever the loop yields; the result of a branch is not followed.
+taken to be its initial value unless the loop goes on with another tensor; the result of a branch is not
+followed. What a function returns is its parameter only if its loops update in place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pypto.ir.carry_kinds import RESULT_IS_ARGUMENT, CarryKind, carry_kinds
 from pypto.ir.enums import FunctionType
 from pypto.ir.expr import Call, Expr, MakeTuple, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function
@@ -26,25 +28,9 @@ __all__ = ["BodyLineage", "ReturnLineage", "ReturnedParams", "argument_of_param"
 ReturnedParams = tuple["int | None", ...]
 """Per result position the index of the parameter that is returned there, None if there is none."""
 
-# Operators whose result is one of their arguments, written in place, with the position of that argument.
-_RESULT_IS_ARGUMENT = {
-    "tile.store": 2,
-    "tile.mscatter": 2,
-    "tensor.assemble": 0,
-    "tensor.set_validshape": 0,
-    "tile.fillpad_inplace": 0,
-    "tile.scatter_update": 0,
-    "tile.scatter": 0,
-    "tile.scatter_mask": 0,
-    "tile.gather_row": 0,
-    "tile.matmul_acc": 0,
-    "tile.gemv_acc": 0,
-    "tile.batch_matmul_acc": 0,
-    "tile.matmul_mx_acc": 0,
-    "tile.tget_scale_addr": 0,
-}
-
 _WRAPPERS = (FunctionType.Group, FunctionType.Spmd)
+
+_IN_PLACE = frozenset({CarryKind.IN_PLACE, CarryKind.UNKNOWN})
 
 _Steps = Generator[str, ReturnedParams, "int | None"]
 """A computation that yields the name of a function and is sent its returned parameters."""
@@ -63,8 +49,18 @@ class BodyLineage:
     traced: dict[Var, int | None]
 
     @classmethod
-    def of(cls, body: Stmt, params: Sequence[Var]) -> BodyLineage:
-        """Index `body` once; the first assignment of a variable counts."""
+    def of(
+        cls,
+        body: Stmt,
+        params: Sequence[Var],
+        *,
+        passing: frozenset[CarryKind] = frozenset(CarryKind) - {CarryKind.OTHER},
+    ) -> BodyLineage:
+        """Index `body` once; the first assignment of a variable counts.
+
+        The result of a loop is what the loop started from if its kind is among `passing`.
+        """
+        kinds = carry_kinds(body)
         definitions: dict[Var, Expr] = {}
         carries: dict[Var, Var] = {}
         for stmt in walk_stmts(body):
@@ -73,7 +69,7 @@ class BodyLineage:
             elif isinstance(stmt, (ForStmt, WhileStmt)):
                 for position, arg in enumerate(stmt.iter_args_):
                     initial = arg.initValue
-                    if not isinstance(initial, Var):
+                    if not isinstance(initial, Var) or kinds.get(arg) not in passing:
                         continue
                     carries[arg] = initial
                     if position < len(stmt.return_vars_):
@@ -160,7 +156,7 @@ class ReturnLineage:
                 answer = None
 
     def _map_steps(self, function: Function) -> Generator[str, ReturnedParams, ReturnedParams]:
-        body = BodyLineage.of(function.body, function.params_)
+        body = BodyLineage.of(function.body, function.params_, passing=_IN_PLACE)
         values = _returned_values(function.body)
         if not values:
             if function.func_type in _WRAPPERS and function.return_types_:
@@ -274,7 +270,7 @@ class ReturnLineage:
         """The argument that the only result of a call is."""
         callee = self._functions.get(call.op.name)
         if callee is None:
-            position = _RESULT_IS_ARGUMENT.get(call.op.name)
+            position = RESULT_IS_ARGUMENT.get(call.op.name)
             return call.args_[position] if position is not None and position < len(call.args_) else None
         returned = yield call.op.name
         if len(returned) != 1 or returned[0] is None:

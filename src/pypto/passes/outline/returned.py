@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pypto import ir
+from pypto.ir.carry_kinds import CarryKind, carry_kinds
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.return_lineage import BodyLineage, ReturnLineage
 from pypto.ir.walk import exprs_of, walk_stmts
@@ -23,8 +24,6 @@ from pypto.ir.walk import exprs_of, walk_stmts
 __all__ = ["returned_values"]
 
 Loop = ir.ForStmt | ir.WhileStmt
-
-_SAME_STORAGE = frozenset({"tensor.reshape", "tensor.view", "tensor.transpose", "tensor.write"})
 
 
 def returned_values(
@@ -42,14 +41,15 @@ def returned_values(
     ]
     loops = [stmt for stmt in walk_stmts(body) if isinstance(stmt, (ir.ForStmt, ir.WhileStmt))]
     if loops and any(index is not None for index in indices):
-        truth = _truth(origins, loops, lineage)
+        kinds = carry_kinds(body)
+        truth = _truth(origins, loops, kinds, lineage)
         doubtful = {
             result: index
             for result, index in zip(results, indices, strict=True)
             if index is not None and lineage.param_of(result, truth) != index
         }
         if doubtful:
-            deferred = _deferred(body, doubtful, origins, truth, loops, lineage, callees)
+            deferred = _deferred(body, doubtful, origins, truth, kinds, lineage, callees)
             indices = [
                 None if result in doubtful and result not in deferred else index
                 for result, index in zip(results, indices, strict=True)
@@ -59,26 +59,33 @@ def returned_values(
     ]
 
 
-def _truth(origins: BodyLineage, loops: list[Loop], lineage: ReturnLineage) -> BodyLineage:
+def _truth(
+    origins: BodyLineage, loops: list[Loop], kinds: Mapping[ir.Var, CarryKind], lineage: ReturnLineage
+) -> BodyLineage:
     """The lineage in which only what loops update in place passes through them."""
     carries: dict[ir.Var, ir.Var] = {}
     for loop in reversed(loops):  # inner loops first
         own: dict[ir.Var, int] = {carried: position for position, carried in enumerate(loop.iter_args_)}
         inside = BodyLineage(own, origins.definitions, carries, {})
-        for position, value in enumerate(_yielded(loop)):
-            if not (isinstance(value, ir.Var) and isinstance(value.type, ir.TensorType)):
+        for position, carried in enumerate(loop.iter_args_):
+            if carried not in origins.carries:
                 continue
-            if lineage.param_of(value, inside) == position:
-                carried = loop.iter_args_[position]
+            kind = kinds[carried]
+            if kind is CarryKind.UNKNOWN:
+                value = _yielded(loop)[position]
+                in_place = isinstance(value, ir.Var) and lineage.param_of(value, inside) == position
+            else:
+                in_place = kind is CarryKind.IN_PLACE
+            if in_place:
                 for var in (carried, *loop.return_vars_[position : position + 1]):
-                    if var in origins.carries:
-                        carries[var] = origins.carries[var]
+                    carries[var] = origins.carries[carried]
     return BodyLineage(origins.params, origins.definitions, carries, {})
 
 
 def _yielded(loop: Loop) -> tuple[ir.Expr, ...]:
-    last = ir.flatten_to_stmts(loop.body)[-1:]
-    return last[0].value_ if last and isinstance(last[0], ir.YieldStmt) else ()
+    last = ir.flatten_to_stmts(loop.body)[-1]
+    assert isinstance(last, ir.YieldStmt)
+    return last.value_
 
 
 def _deferred(
@@ -86,12 +93,11 @@ def _deferred(
     doubtful: Mapping[ir.Var, int],
     origins: BodyLineage,
     truth: BodyLineage,
-    loops: list[Loop],
+    kinds: Mapping[ir.Var, CarryKind],
     lineage: ReturnLineage,
     callees: Mapping[str, ir.Function],
 ) -> set[ir.Var]:
     """The doubtful results that stand for their parameter until ConvertTensorToTileOps mends the return."""
-    computed = _computed_results(loops, origins)
     written = _written_params(body, origins, lineage, callees)
     descending: dict[int, list[ir.Var]] = {}
     for stmt in ir.flatten_to_stmts(body):
@@ -103,32 +109,8 @@ def _deferred(
     return {
         result
         for result, index in doubtful.items()
-        if index not in written and descending.get(index) == [result] and result in computed
+        if index not in written and descending.get(index) == [result] and kinds.get(result) is CarryKind.COMPUTED
     }
-
-
-def _computed_results(loops: list[Loop], origins: BodyLineage) -> set[ir.Var]:
-    """Loop results whose loop yields what an operator computes."""
-    computed: set[ir.Var] = set()
-    for loop in reversed(loops):
-        for result, value in zip(loop.return_vars_, _yielded(loop), strict=False):
-            source: ir.Expr | None = value
-            while isinstance(source, ir.Var) and source not in computed and source in origins.definitions:
-                source = origins.definitions[source]
-            if isinstance(source, ir.Call) and _is_computation(source):
-                computed.add(result)
-            elif isinstance(source, ir.Var) and source in computed:
-                computed.add(result)
-    return computed
-
-
-def _is_computation(call: ir.Call) -> bool:
-    definition = get_op_def(call.op.name)
-    if definition is None or call.op.name in _SAME_STORAGE:
-        return False
-    return all(
-        definition.effect(index, call.kwargs_) is ir.ArgEffect.Read for index in range(len(call.args_))
-    )
 
 
 def _written_params(
