@@ -400,6 +400,13 @@ def test_a_bound_expression_is_known_everywhere_until_unbound() -> None:
     assert analyzer.int_set(x).is_single_point() and analyzer.int_set(x).min is x
 
 
+def test_the_ends_of_a_range_are_integers() -> None:
+    with pytest.raises(TypeError, match="ends of a range are integers"):
+        Analyzer().bind(x, c(0), 8)
+    with pytest.raises(TypeError, match="ends of a range are integers"):
+        Analyzer().bind(x, 0, y)  # type: ignore[arg-type]
+
+
 def test_constraints_nest_and_are_left_in_reverse_order() -> None:
     analyzer = Analyzer()
     outer = analyzer.constraint_context(x > c(3))

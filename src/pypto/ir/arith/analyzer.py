@@ -78,7 +78,10 @@ class Analyzer:
 
         Raises:
             ValueError: the range is empty.
+            TypeError: an end of the range is an expression.
         """
+        if hi_exclusive is not None and not (isinstance(value, int) and isinstance(hi_exclusive, int)):
+            raise TypeError(f"bind of '{var.name_hint}': the ends of a range are integers")
         if isinstance(value, Expr):
             self._bind_value(var, self.simplify(value))
             return
