@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,7 @@ INNER = 256  # width of the MLP
 PAST = 112  # tokens in the cache before this step
 CACHE = PAST + TOKENS
 EPSILON = 1e-5
+WARM_STEPS = 20
 SCALE = HEAD_DIM**-0.5
 
 
@@ -218,7 +219,7 @@ def deduplication_left_out() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One compile on an empty store, one first call, one warm call."""
+    """One compile on an empty store, one first call, the best of some warm calls."""
 
     kernels: int
     registrations: int
@@ -239,10 +240,7 @@ def measure(program: ir.Program, layers: int) -> Measurement:
         compiled(*state.arguments())
         pairs = ((state.out, want_out), (state.k_cache, want_k), (state.v_cache, want_v))
         error = max(float(np.abs(got - want).max()) for got, want in pairs)
-        warm = random_state(layers)
-        started = time.perf_counter()
-        compiled(*warm.arguments())
-        call_seconds = time.perf_counter() - started
+        call_seconds = min(timed_step(compiled, layers) for _ in range(WARM_STEPS))
         rows = load_kernel_config(compiled.output_dir).kernels
     return Measurement(
         kernels=len({row.code_name for row in rows}),
@@ -252,6 +250,13 @@ def measure(program: ir.Program, layers: int) -> Measurement:
         call_seconds=call_seconds,
         error=error,
     )
+
+
+def timed_step(compiled: Callable[..., object], layers: int) -> float:
+    arguments = random_state(layers).arguments()
+    started = time.perf_counter()
+    compiled(*arguments)
+    return time.perf_counter() - started
 
 
 @contextlib.contextmanager
@@ -293,7 +298,7 @@ def main() -> int:
         ("registrations", lambda m: str(m.registrations)),
         ("compiler runs", lambda m: str(m.compiler_runs)),
         ("passes, code generation and compilation", lambda m: f"{m.compile_seconds:.2f} s"),
-        ("one step, warm", lambda m: f"{m.call_seconds * 1e3:.2f} ms"),
+        (f"one step, warm, best of {WARM_STEPS}", lambda m: f"{m.call_seconds * 1e3:.2f} ms"),
         ("largest error against numpy", lambda m: f"{m.error:.2e}"),
     ):
         table.add_row(label, show(shared), show(separate))
