@@ -119,7 +119,24 @@ def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
             span=p.span(node),
             hint="Scalars support + - * / // % ** << >> & | ^; use pl operations for everything else",
         )
-    return build(left, p.expr(node.right), p.span(node))
+    return _build_scalar(p, node, build, left, p.expr(node.right))
+
+
+def _build_scalar(
+    p: FunctionParser, node: ast.expr, build: Callable[..., ir.Expr], *operands: ir.Expr
+) -> ir.Expr:
+    """An operator on scalars. A tensor or tile among the operands is reported at its place in the source."""
+    span = p.span(node)
+    try:
+        return build(*operands, span)
+    except TypeError as error:
+        if all(isinstance(operand.type, ir.ScalarType) for operand in operands):
+            raise
+        raise ParserSyntaxError(
+            str(error),
+            span=span,
+            hint="Operators are for scalars; compute tensors and tiles with pl operators, as in pl.add(x, y)",
+        ) from error
 
 
 def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
@@ -154,14 +171,14 @@ def parse_unary(p: FunctionParser, node: ast.UnaryOp) -> ir.Expr:
     operand = p.expr(node.operand)
     span = p.span(node)
     if isinstance(node.op, ast.Not):
-        return ir.not_(operand, span)
+        return _build_scalar(p, node, ir.not_, operand)
     if isinstance(node.op, ast.Invert):
-        return ir.bit_not(operand, span)
+        return _build_scalar(p, node, ir.bit_not, operand)
     if isinstance(operand, ir.ConstInt):
         return ir.ConstInt(-operand.value, operand.dtype, span)
     if isinstance(operand, ir.ConstFloat):
         return ir.ConstFloat(-operand.value, operand.dtype, span)
-    return ir.neg(operand, span)
+    return _build_scalar(p, node, ir.neg, operand)
 
 
 @expression(ast.Compare)
@@ -180,7 +197,7 @@ def parse_compare(p: FunctionParser, node: ast.Compare) -> ir.Expr:
             span=p.span(node),
             hint="Use == != < <= > >=",
         )
-    return build(p.expr(node.left), p.expr(node.comparators[0]), p.span(node))
+    return _build_scalar(p, node, build, p.expr(node.left), p.expr(node.comparators[0]))
 
 
 @expression(ast.BoolOp)
