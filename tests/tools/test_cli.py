@@ -54,6 +54,9 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("programs")
     (path / "good.py").write_text(PROGRAM % 2)
     (path / "wrong.py").write_text(PROGRAM % 3)
+    (path / "unnamed.py").write_text(
+        PROGRAM.partition("def expected")[0] + "def expected(x):\n    return x\n"
+    )
     (path / "broken.py").write_text((PROGRAM % 2).replace("pl.add(t, 1.0)", "pl.ad(t, 1.0)"))
     (path / "crash.py").write_text("import pypto.language as pl\nvalue = nowhere\n")
     (path / "empty.py").write_text("x = 1\n")
@@ -80,6 +83,12 @@ def test_failed_check_exits_with_one_and_names_the_array(folder):
     result = pypto("run", "wrong.py", "--dim", "M=16", "--check", cwd=folder)
     assert result.returncode == 1
     assert "check failed" in result.stderr and "b" in result.stderr
+
+
+def test_expected_has_to_name_its_outputs(folder):
+    result = pypto("run", "unnamed.py", "--dim", "M=16", "--check", cwd=folder)
+    assert result.returncode == 1
+    assert "return the outputs by name" in result.stderr
 
 
 @pytest.mark.parametrize(

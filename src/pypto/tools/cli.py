@@ -55,7 +55,11 @@ def run(
         list[str] | None, typer.Option(metavar="NAME=N", help="Extent of a dynamic dimension; repeatable.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the function `expected` that the file defines.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Compare with `expected(**inputs)` of the file, which returns the outputs by name.",
+        ),
     ] = False,
     rtol: Annotated[float, typer.Option(help="Relative tolerance of --check.")] = 2e-4,
     atol: Annotated[float, typer.Option(help="Absolute tolerance of --check.")] = 2e-4,

@@ -6,7 +6,7 @@ import contextlib
 import re
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,11 @@ def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: f
 
     wanted_names = inspect.signature(expected).parameters
     results = expected(**{a.name: a.initial for a in arguments if a.name in wanted_names})
+    if not isinstance(results, Mapping):
+        raise CheckFailed(
+            f"`expected` returns {type(results).__name__}; it has to return the outputs by name, "
+            "as in {'out': array}"
+        )
     values = {argument.name: argument.value for argument in arguments}
     worst = 0.0
     for name, want in results.items():
