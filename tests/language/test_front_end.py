@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -485,3 +486,27 @@ def test_surface_has_no_duplicates_and_every_name():
     assert len(pl.__all__) == len(set(pl.__all__))
     missing = [name for name in pl.__all__ if name not in ("jit", "JITFunction") and not hasattr(pl, name)]
     assert missing == []
+
+
+def test_line_ends_and_byte_order_marks_of_other_systems(tmp_path):
+    text = "# head\n" + FUNCTION.replace("    return x", "    y = pl.exp(x)  # note\n    return zz")
+    for ends in ("\r\n", "\r"):
+        with pytest.raises(UndefinedVariableError) as caught:
+            pl.parse(text.replace("\n", ends))
+        assert caught.value.source_lines[caught.value.span["line"] - 1] == "    return zz"
+    path = tmp_path / "p.py"
+    path.write_bytes(b"\xef\xbb\xbf" + FUNCTION.replace("\n", "\r\n").encode())
+    assert isinstance(pl.loads(path), ir.Function)
+
+
+def test_source_lines_end_with_the_last_line_of_the_text():
+    with pytest.raises(UndefinedVariableError) as caught:
+        pl.parse(FUNCTION.replace("return x", "return zz"))
+    assert caught.value.source_lines == FUNCTION.replace("return x", "return zz").splitlines()
+
+
+def test_texts_are_parsed_by_several_threads_at_once():
+    codes = [FUNCTION.replace("64", str(n)) for n in range(1, 40)]
+    with ThreadPoolExecutor(4) as pool:
+        found = [f.params[0].type.shape[0].value for f in pool.map(pl.parse, codes)]
+    assert found == list(range(1, 40))

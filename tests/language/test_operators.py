@@ -179,3 +179,13 @@ def test_operands_of_another_nature_are_named(call: str, message: str) -> None:
     code = f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32], n: pl.Scalar[pl.INDEX]):\n    z = {call}\n"
     with pytest.raises(pl.parser.InvalidOperationError, match=message):
         pl.parse(code)
+
+
+def test_none_is_no_operand_of_arithmetic() -> None:
+    for call in ("pl.add(x, None)", "pl.mul(t, None)", "pl.row_sum(t, None)", "pl.min(None, None)"):
+        code = (
+            "@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32], t: pl.Tile[[16, 16], pl.FP32]):\n"
+            f"    z = {call}\n"
+        )
+        with pytest.raises(pl.parser.InvalidOperationError):
+            pl.parse(code)

@@ -47,7 +47,7 @@ def parse(
 def loads(filepath: str | os.PathLike[str]) -> ir.Function | ir.Program:
     """Parse a file that defines exactly one function or program; see `parse`."""
     path = os.fspath(filepath)
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         return parse(file.read(), filename=path)
 
 
@@ -76,6 +76,8 @@ def _checked_source(code: str, filename: str, source_map: SourceMap | None) -> S
     Raises:
         SyntaxError: Python would refuse to compile the text.
     """
+    if "\r" in code:
+        code = code.replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = ast.parse(code, filename)
         _check_as_python(tree, code, filename)

@@ -75,12 +75,18 @@ def wrap(call: ir.Expr) -> Any:
 
 def is_scalar_like(value: Any) -> bool:
     """Whether the value can be the scalar operand of an operator: a number, a Scalar, or a scalar
-    expression."""
+    expression. A task id (which `None` in DSL source is) takes part in no arithmetic."""
     if isinstance(value, (bool, ir.ConstBool)):
         return False
-    if isinstance(value, (int, float, Scalar)):
+    if isinstance(value, (int, float)):
         return True
-    return isinstance(value, ir.Expr) and isinstance(value.type, ScalarType)
+    if isinstance(value, Scalar):
+        return bool(value.dtype != ir.DataType.TASK_ID)
+    return (
+        isinstance(value, ir.Expr)
+        and isinstance(value.type, ScalarType)
+        and value.type.dtype != ir.DataType.TASK_ID
+    )
 
 
 # --- making functions -----------------------------------------------------------------------------
