@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from pypto import ir
@@ -249,3 +252,12 @@ def test_reasons_tell_small_numbers_flags_and_kinds_of_attributes_apart(left, ri
     text = str(error.value)
     assert text.startswith(f"Structural equality assertion failed at: {path}\n")
     assert text.endswith(reason)
+
+
+def test_hashes_tell_neighbours_of_zero_and_the_first_variables_apart():
+    numbers = [const(value) for value in (-3, -2, -1, 0, 1)]
+    assert len({ir.structural_hash(number) for number in numbers}) == 5
+    assert len({ir.structural_hash(call("a", k=number)) for number in (-3, -2, -1, 0)}) == 4
+    code = "from pypto import ir; S = ir.Span.unknown(); T = ir.ScalarType(ir.INT64); "
+    code += "print(len({ir.structural_hash(ir.Var('v', T, S)) for _ in range(5)}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5\n"

@@ -81,6 +81,7 @@ class Structure:
     VISIT_ORDER: ClassVar[tuple[str, ...] | None] = None
     REWRITE_ORDER: ClassVar[tuple[str, ...] | None] = None
     ABSTRACT: ClassVar[bool] = True
+    KIND: ClassVar[type[Structure]]  # the class itself, or the one it specialises without fields of its own
 
     _fill: ClassVar[Callable[..., None]]
     _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
@@ -90,6 +91,9 @@ class Structure:
     def __init_subclass__(cls) -> None:
         if "ABSTRACT" not in cls.__dict__:
             cls.ABSTRACT = False
+        parent: Any = cls.__bases__[0]
+        specialises = "FIELDS" not in cls.__dict__ and not getattr(parent, "ABSTRACT", True)
+        cls.KIND = parent.KIND if specialises else cls
         if "FIELDS" in cls.__dict__:
             cls.FIELDS = (*cls.__dict__["FIELDS"], *cls._common_fields())
             _generate(cls)

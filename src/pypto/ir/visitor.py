@@ -93,7 +93,7 @@ class IRVisitor:
         self.visit_stmt(func.body)
 
     def visit_expr(self, expr: Expr) -> None:
-        if self._sees_every_expr or expr.__class__ in self._called:
+        if self._sees_every_expr or _kind(expr) in self._called:
             _dispatch(self, expr)
         else:
             _walk_expr(self, expr)
@@ -141,7 +141,7 @@ class IRMutator:
         return new
 
     def visit_expr(self, expr: Expr) -> Expr:
-        if self._sees_every_expr or expr.__class__ in self._called:
+        if self._sees_every_expr or _kind(expr) in self._called:
             result: Expr = _dispatch(self, expr)
             return result
         return _rewrite_expr(self, expr)
@@ -187,8 +187,12 @@ class _MutatorSubstitution(Substitution):
         self._done.pop(var, None)
 
 
+def _kind(node: Any) -> Any:
+    return getattr(node, "KIND", None)
+
+
 def _dispatch(visitor: Any, node: IRNode) -> Any:
-    name = _METHODS.get(type(node))
+    name = _METHODS.get(_kind(node))
     if name is None:
         raise TypeError(f"Cannot visit a {type(node).__name__}")
     return getattr(visitor, name)(node)
@@ -209,12 +213,12 @@ def _walk_expr(visitor: IRVisitor, root: Expr) -> None:
             if calls == calls_before:
                 quiet.add(id(node))
             continue
-        name = called.get(node.__class__)
+        name = called.get(_kind(node))
         if name is not None:
             calls += 1
             getattr(visitor, name)(node)
             continue
-        if node.__class__ not in _EXPR_KINDS:
+        if _kind(node) not in _EXPR_KINDS:
             raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
         below = _visited_parts(node)
         if below and id(node) not in quiet:
@@ -292,11 +296,11 @@ def _rewrite_expr(mutator: IRMutator, root: Expr) -> Expr:
     while pending:
         node, calls_before = pending.pop()
         if calls_before == _NOT_ENTERED:
-            name = called.get(node.__class__)
+            name = called.get(_kind(node))
             if name is not None:
                 calls += 1
                 results.append(_checked(node, getattr(mutator, name)(node)))
-            elif node.__class__ not in _EXPR_KINDS:
+            elif _kind(node) not in _EXPR_KINDS:
                 raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
             elif isinstance(node, Var):
                 results.append(_mutate_var(mutator, node))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 from pypto.ir.enums import (
     ArgDirection,
@@ -28,7 +29,7 @@ from pypto.ir.enums import (
     TileLayout,
 )
 from pypto.ir.expr import Expr, IterArg, Var, WindowBuffer
-from pypto.ir.node import Field, IRNode
+from pypto.ir.node import Field, IRNode, Structure
 from pypto.ir.program import Function, Program
 from pypto.ir.scope import ScopeStmt
 from pypto.ir.stmt import Stmt
@@ -92,12 +93,12 @@ def kind_name(cls: type[Type]) -> str:
     return PTR_KIND if cls is PtrType else cls.__name__
 
 
-def _concrete(root: type) -> Iterator[type]:
-    stack = [root]
+def _concrete(root: type[Structure]) -> Iterator[type[Any]]:
+    stack: list[type[Structure]] = [root]
     while stack:
         cls = stack.pop()
         stack += cls.__subclasses__()
-        if not getattr(cls, "ABSTRACT", True):
+        if not cls.ABSTRACT and cls.KIND is cls:
             yield cls
 
 

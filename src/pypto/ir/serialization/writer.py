@@ -98,7 +98,7 @@ def _node(node: IRNode, ids: dict[int, int]) -> list[Piece]:
             continue
         pieces.append(key)
         pieces += _field(field, getattr(node, field.stored))
-    pieces += [_text("id"), _pack(number), _text("type"), _text(type(node).__name__)]
+    pieces += [_text("id"), _pack(number), _text("type"), _text(node.KIND.__name__)]
     return pieces
 
 

@@ -127,7 +127,7 @@ class _Walk(Comparison):
         if left is None or right is None:
             raise Difference(context.path, "One node is null, the other is not", (left, right))
         kind = "Type name" if isinstance(left, Type) else "Node type"
-        if left.__class__ is not right.__class__:
+        if left.KIND is not right.KIND:
             reason = f"{kind} mismatch ({type(left).__name__} != {type(right).__name__})"
             raise Difference(context.path, reason, None if isinstance(left, Type) else (left, right))
         if isinstance(left, Program):

@@ -68,7 +68,9 @@ class Comparison:
                 if not self._shared_ok(left, strong):
                     return False
                 continue
-            if left is None or right is None or left.__class__ is not right.__class__:
+            if left is None or right is None:
+                return False
+            if left.__class__ is not right.__class__ and left.KIND is not right.KIND:
                 return False
             if isinstance(left, Var):
                 if not self._var_ok(left, right, auto, strong, mark, pending):

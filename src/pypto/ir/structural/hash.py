@@ -13,7 +13,7 @@ from typing import Any
 
 from pypto.core.dtype import DataType
 from pypto.ir.expr import ConstInt, Var
-from pypto.ir.node import IRNode
+from pypto.ir.node import IRNode, Structure
 from pypto.ir.program import Program
 from pypto.ir.structural.values import float_bits, is_reference, lenient_dtype
 from pypto.ir.types import DistributedTensorType, ScalarType, Type
@@ -50,7 +50,7 @@ def value_hash(value: Any) -> int:
     if isinstance(value, enum.Enum):
         return hash((text_hash(type(value).__name__), value.value))
     if isinstance(value, int):
-        return hash((0x17, value))
+        return hash((0x17, value, value & 1))  # the last bit tells -1 from -2, which Python hashes alike
     if isinstance(value, float):
         return hash((0x2B, float_bits(value)))
     if isinstance(value, DataType):
@@ -94,7 +94,8 @@ class _Hashing:
 
     def identity(self, var: Var, auto: bool) -> None:
         if id(var) not in self.identities:
-            self.identities[id(var)] = len(self.identities) if auto else -var.unique_id
+            # Below -1, because Python hashes -1 and -2 alike.
+            self.identities[id(var)] = len(self.identities) if auto else ~var.unique_id
 
 
 def _attrs_hash(attrs: dict[str, Any]) -> int:
@@ -106,12 +107,14 @@ def _attrs_hash(attrs: dict[str, Any]) -> int:
     return total & _MASK
 
 
-def _make_plan(cls: type[Any]) -> tuple[Any, Any]:
+def _make_plan(cls: type[Structure]) -> tuple[Any, Any]:
     """Generate from the field list: the (child, auto, False) triples to hash first, and the combination."""
-    tag = text_hash(cls.__name__)
+    tag = text_hash(cls.KIND.__name__)
     if cls is ConstInt:
         return (lambda node, auto: None), (
-            lambda node, memo, ids: hash((tag, lenient_dtype(node.type.dtype).code(), node.value))
+            lambda node, memo, ids: hash(
+                (tag, lenient_dtype(node.type.dtype).code(), node.value, node.value & 1)
+            )
         )
     if cls is Program:
         return _program_children, _program_hash
