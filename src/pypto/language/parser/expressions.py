@@ -133,7 +133,7 @@ def _build_scalar(
         if all(isinstance(operand.type, ir.ScalarType) for operand in operands):
             raise
         raise ParserSyntaxError(
-            str(error),
+            f"Failed to parse function '{p.function_name}': {error}",
             span=span,
             hint="Operators are for scalars; compute tensors and tiles with pl operators, as in pl.add(x, y)",
         ) from error
