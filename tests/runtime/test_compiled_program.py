@@ -277,7 +277,8 @@ def test_profile_is_written_on_request(tmp_path: Path) -> None:
     with CompileProfiler() as profiler:
         ir.compile(AddScaled, tmp_path / "b", dump_passes=False, profiling=True)
     assert [stage["name"] for stage in profiler.to_dict()["stages"]] == ["passes", "codegen"]
-    assert not (tmp_path / "b" / "report").exists(), "an active profiler owns the output"
+    profile_file = tmp_path / "b" / "report" / "pipeline_profile.json"
+    assert not profile_file.exists(), "an active profiler owns the output"
 
 
 def test_public_places_of_names() -> None:
