@@ -59,7 +59,10 @@ def write_artifact(
     root = Path(output_dir)
     orchestrations = [f for f in program.functions_.values() if f.func_type is FunctionType.Orchestration]
     if not orchestrations:
-        raise ValueError(f"the program '{program.name}' has no Orchestration function to compile")
+        raise ValueError(
+            f"the program '{program.name}' has no Orchestration function to compile; write what it computes inside "
+            "`with pl.at(level=pl.Level.CORE_GROUP):`, or call its kernels from a function of that type"
+        )
     _check_groups(program)
     root.mkdir(parents=True, exist_ok=True)
     _remove_markers(root)
