@@ -60,8 +60,8 @@ def write_artifact(
     orchestrations = [f for f in program.functions_.values() if f.func_type is FunctionType.Orchestration]
     if not orchestrations:
         raise ValueError(
-            f"the program '{program.name}' has no Orchestration function to compile; write what it computes inside "
-            "`with pl.at(level=pl.Level.CORE_GROUP):`, or call its kernels from a function of that type"
+            f"the program '{program.name}' has no Orchestration function to compile; write what it "
+            "computes inside `with pl.at(level=pl.Level.CORE_GROUP):`, or call its kernels from one"
         )
     _check_groups(program)
     root.mkdir(parents=True, exist_ok=True)
