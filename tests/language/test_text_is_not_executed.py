@@ -46,6 +46,14 @@ PLACES = {
     "layout": "@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32, {evil}]):\n    return x\n",
     "array extent": "@pl.function\ndef f(x: pl.Array[{evil}, pl.INT32]):\n    return x\n",
     "return annotation": "@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32]) -> {evil}:\n    return x\n",
+    "annotation prefix": FUNCTION.replace("pl.Tensor", "({evil}).Tensor"),
+    "annotation constructor": FUNCTION.replace("pl.Tensor[[64], pl.FP32]", "({evil}).Tensor([64], pl.FP32)"),
+    "dtype prefix": FUNCTION.replace("pl.FP32", "({evil}).FP32"),
+    "enum prefix": FUNCTION.replace(
+        "    return", "    with pl.at(level=({evil}).Level.CORE_GROUP):\n        pass\n    return"
+    ),
+    "loop prefix": FUNCTION.replace("    return", "    for i in ({evil}).range(4):\n        pass\n    return"),
+    "yield prefix": FUNCTION.replace("    return", "    y = ({evil}).yield_(x)\n    return"),
     "local annotation": FUNCTION.replace("    return", "    y: pl.Tensor[[{evil}], pl.FP32] = x\n    return"),
     "decorator": "@{evil}\n" + FUNCTION,
     "decorator argument": FUNCTION.replace("@pl.function", "@pl.function(attrs={evil})"),

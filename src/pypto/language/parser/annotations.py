@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pypto import ir
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import ParserTypeError
-from pypto.language.parser.slots import enum_literal, last_name, resolve_dtype, resolve_shape
+from pypto.language.parser.slots import dotted_name, enum_literal, last_name, resolve_dtype, resolve_shape
 from pypto.language.parser.view_annotations import LAYOUTS, is_memref, memref, tensor_view, tile_view
 from pypto.language.typing import DistributedTensor, Scalar, Tensor, Tile
 
@@ -104,7 +104,7 @@ def resolve_type(p: FunctionParser, node: ast.expr) -> ir.Type:
 def _subscript_type(p: FunctionParser, node: ast.Subscript) -> ir.Type:
     name = last_name(node.value)
     resolver = _RESOLVERS.get(name or "")
-    if resolver is None:
+    if resolver is None or dotted_name(node.value) is None:
         raise ParserTypeError(
             f"Unknown type in subscript: {ast.unparse(node.value)}",
             span=p.span(node),
@@ -120,7 +120,7 @@ def _elements(node: ast.expr) -> list[ast.expr]:
 def _call_type(p: FunctionParser, node: ast.Call) -> ir.Type:
     name = last_name(node.func)
     resolver = _RESOLVERS.get(name or "") if name in ("Tensor", "Tile", "Scalar", "Tuple") else None
-    if resolver is None:
+    if resolver is None or dotted_name(node.func) is None:
         raise ParserTypeError(f"Unknown type constructor: {ast.unparse(node.func)}", span=p.span(node))
     args = list(node.args)
     if name == "Tuple" and len(args) == 1 and isinstance(args[0], (ast.List, ast.Tuple)):

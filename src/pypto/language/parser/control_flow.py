@@ -12,7 +12,7 @@ from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.comments import else_line, header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import Frame, FunctionParser, Yields, statement, to_body
-from pypto.language.parser.slots import last_name
+from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import parse_split_aiv_loop
 from pypto.language.parser.spmd import parse_spmd_loop
 from pypto.language.parser.yields import direct_yield_names
@@ -29,8 +29,9 @@ _KINDS = {
 def parse_for(p: FunctionParser, node: ast.For) -> None:
     """`for` over one of the seven iterators."""
     call = node.iter
-    name = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
-    handler = _ITERATORS.get(name or "")
+    name = dotted_name(call.func) if isinstance(call, ast.Call) else None
+    _, prefixed, leaf = (name or "").rpartition(".")
+    handler = _ITERATORS.get(leaf) if prefixed else None
     if handler is None or not isinstance(call, ast.Call):
         raise ParserSyntaxError(
             "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() "

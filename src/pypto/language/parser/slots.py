@@ -104,7 +104,7 @@ def enum_literal(
         error: the member is unknown, or the expression has another form.
     """
     name = kind.__name__
-    if isinstance(node, ast.Attribute) and last_name(node.value) == name:
+    if isinstance(node, ast.Attribute) and last_name(node.value) == name and dotted_name(node) is not None:
         member = kind.__members__.get(node.attr)
         if member is not None:
             return member

@@ -17,7 +17,9 @@ _TRANSPARENT = frozenset({"pl.scope", "pl.manual_scope"})
 
 def is_yield(node: ast.expr | None) -> bool:
     """Whether an expression is a yield call."""
-    return isinstance(node, ast.Call) and last_name(node.func) == "yield_"
+    return (
+        isinstance(node, ast.Call) and last_name(node.func) == "yield_" and dotted_name(node.func) is not None
+    )
 
 
 def parse_yield_assignment(
