@@ -52,7 +52,9 @@ PLACES = {
     "enum prefix": FUNCTION.replace(
         "    return", "    with pl.at(level=({evil}).Level.CORE_GROUP):\n        pass\n    return"
     ),
-    "loop prefix": FUNCTION.replace("    return", "    for i in ({evil}).range(4):\n        pass\n    return"),
+    "loop prefix": FUNCTION.replace(
+        "    return", "    for i in ({evil}).range(4):\n        pass\n    return"
+    ),
     "yield prefix": FUNCTION.replace("    return", "    y = ({evil}).yield_(x)\n    return"),
     "local annotation": FUNCTION.replace("    return", "    y: pl.Tensor[[{evil}], pl.FP32] = x\n    return"),
     "decorator": "@{evil}\n" + FUNCTION,
