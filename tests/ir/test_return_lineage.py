@@ -232,3 +232,34 @@ class P:
     lineage = ReturnLineage(program.functions_)
     assert lineage.returned_params(program.functions_["other"]) == (None,)
     assert lineage.returned_params(program.functions_["updated"]) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("results", "written", "returned"),
+    [
+        ([64], [64], (1,)),
+        ([64], [64, 64], (1,)),
+        ([8], [64, 8], (2,)),
+        ([64, 8], [64, 8], (1, 2)),
+        ([64, 8], [64], ()),
+        ([], [64], ()),
+    ],
+)
+def test_results_of_a_hand_written_kernel_are_what_it_writes(results, written, returned):
+    span = ir.Span.unknown()
+    params = [(ir.Var("x", ir.TensorType([64], ir.DataType.FP32), span), ir.ParamDirection.In)]
+    params += [
+        (ir.Var(f"o{i}", ir.TensorType([extent], ir.DataType.FP32), span), ir.ParamDirection.Out)
+        for i, extent in enumerate(written)
+    ]
+    kernel = ir.Function(
+        "k",
+        params,
+        [ir.TensorType([extent], ir.DataType.FP32) for extent in results],
+        ir.SeqStmts([], span),
+        span,
+        ir.FunctionType.AIV,
+        attrs={"external_source": "/somewhere/k.cpp"},
+    )
+    assert ReturnLineage({"k": kernel}).returned_params(kernel) == returned
+    assert explicit_returned_params(kernel) == returned

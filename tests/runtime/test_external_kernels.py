@@ -212,6 +212,63 @@ def test_bundle_carries_hand_written_kernels(source: Path, tmp_path: Path) -> No
         assert load_bundle(tmp_path / "bundle")(np.zeros((16, 16), np.float32))[0, 0] == 11
 
 
+def test_hand_written_cube_and_vector_kernels_are_one_task(tmp_path: Path) -> None:
+    """Its result is the first of the parameters that its cube kernel writes."""
+    for name, slot, factor in (("cube", 1, 2), ("vector", 2, 3)):
+        (tmp_path / f"{name}.cpp").write_text(
+            '#include "pypto_args.h"\n'
+            'extern "C" void kernel_entry(int64_t* args) {\n'
+            "    pypto::TensorArg<const float, 2> x(args, 0);\n"
+            f"    pypto::TensorArg<float, 2> out(args, {slot});\n"
+            f"    for (int i = 0; i < 256; i++) out(i / 16, i % 16) = {factor} * x(i / 16, i % 16);\n}}\n"
+        )
+
+    @pl.program
+    class Pair:
+        @pl.function(type=pl.FunctionType.AIC, external_source=tmp_path / "cube.cpp")
+        def cube(
+            self,
+            x: pl.Tensor[[16, 16], pl.FP32],
+            a: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+            b: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        ) -> pl.Tensor[[16, 16], pl.FP32]: ...
+
+        @pl.function(type=pl.FunctionType.AIV, external_source=tmp_path / "vector.cpp")
+        def vector(
+            self,
+            x: pl.Tensor[[16, 16], pl.FP32],
+            a: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+            b: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        ): ...
+
+        @pl.function(type=pl.FunctionType.Group)
+        def both(
+            self,
+            x: pl.Tensor[[16, 16], pl.FP32],
+            a: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+            b: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        ) -> pl.Tensor[[16, 16], pl.FP32]:
+            a = self.cube(x, a, b)
+            self.vector(x, a, b)
+            return a
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            x: pl.Tensor[[16, 16], pl.FP32],
+            a: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+            b: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        ) -> pl.Tensor[[16, 16], pl.FP32]:
+            a = self.both(x, a, b)
+            return a
+
+    compiled = ir.compile(Pair, tmp_path / "build", dump_passes=False)
+    a, b = np.zeros((2, 16, 16), np.float32)
+    compiled(np.ones((16, 16), np.float32), a, b)
+    assert (a == 2).all() and (b == 3).all()
+    assert (tmp_path / "build" / "orchestration" / "main.cpp").read_text().count("rt_submit_task(") == 1
+
+
 @pytest.mark.parametrize("value", ["five", '"five"', "[1]", "{}"])
 def test_include_dirs_that_are_no_list_of_paths_are_refused(source: Path, tmp_path: Path, value: str) -> None:
     changed = with_include_dirs(program(source), value)

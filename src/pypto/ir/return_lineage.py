@@ -12,15 +12,16 @@ followed. What a function returns is its parameter only if its loops update in p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto.ir.carry_kinds import RESULT_IS_ARGUMENT, CarryKind, carry_kinds
-from pypto.ir.enums import FunctionType
-from pypto.ir.expr import Call, Expr, MakeTuple, Submit, TupleGetItemExpr, Var
+from pypto.ir.enums import FunctionType, ParamDirection
+from pypto.ir.expr import Call, ConstInt, Expr, MakeTuple, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, WhileStmt
-from pypto.ir.types import CommCtxType, TensorType, TupleType
+from pypto.ir.types import CommCtxType, TensorType, TupleType, Type
 from pypto.ir.walk import walk_stmts
 
 __all__ = ["BodyLineage", "ReturnLineage", "ReturnedParams", "argument_of_param", "explicit_returned_params"]
@@ -161,7 +162,7 @@ class ReturnLineage:
         if not values:
             if function.func_type in _WRAPPERS and function.return_types_:
                 return (yield from self._forwarded_map(function, body))
-            return ()
+            return _map_of_signature(function)
         expected = len(function.return_types_)
         if len(values) == 1 and expected > 1:
             expanded = yield from self._expanded_tuple(values[0], expected, body)
@@ -301,8 +302,36 @@ def argument_of_param(call: Call | Submit, callee: Function, index: int) -> Expr
 def explicit_returned_params(function: Function) -> ReturnedParams:
     """Return the map of a function in explicit form: only returned parameters count, nothing is traced."""
     positions = {param: index for index, param in enumerate(function.params_)}
-    return tuple(
-        positions.get(value) if isinstance(value, Var) else None for value in _returned_values(function.body)
+    values = _returned_values(function.body)
+    if not values:
+        return _map_of_signature(function)
+    return tuple(positions.get(value) if isinstance(value, Var) else None for value in values)
+
+
+def _map_of_signature(function: Function) -> ReturnedParams:
+    """A hand-written kernel has no body to trace: its results are the parameters that it writes, in order.
+
+    A single result is the only one of its type, or else the first.
+    """
+    results = function.return_types_
+    if not function.attrs_.get("external_source") or not all(isinstance(t, TensorType) for t in results):
+        return ()
+    params = zip(function.params_, function.param_directions_, strict=True)
+    written = [index for index, (_, direction) in enumerate(params) if direction is not ParamDirection.In]
+    if len(results) == 1:
+        alike = [index for index in written if _is_alike(function.params_[index].type, results[0])]
+        written = alike if len(alike) == 1 else written
+    return tuple(written[: len(results)]) if len(results) <= len(written) else ()
+
+
+def _is_alike(param: Type, result: Type) -> bool:
+    """Whether two tensors have one element type and extents."""
+    if not isinstance(param, TensorType) or not isinstance(result, TensorType):
+        return False
+    return param.dtype == result.dtype and all(
+        left is right
+        or (isinstance(left, ConstInt) and isinstance(right, ConstInt) and left.value == right.value)
+        for left, right in itertools.zip_longest(param.shape_, result.shape_)
     )
 
 

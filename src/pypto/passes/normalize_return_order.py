@@ -39,7 +39,7 @@ def normalize_return_order() -> Pass:
 
 
 def _normalize(program: ir.Program) -> ir.Program:
-    storage = ProgramStorage(program, views=NO_VIEWS)
+    storage = ProgramStorage(program, views=NO_VIEWS, outputs_by_position=True)
     explicit = program.replace(
         functions=[
             _with_explicit_params(function, storage) if _hands_back(function) else function
