@@ -44,7 +44,6 @@ def _concrete(module: Any, base: type[IRNode]) -> list[type[IRNode]]:
 
 
 _EXPR_CLASSES = _concrete(exprs, Expr)
-_EXPR_KINDS: frozenset[type[Any]] = frozenset(_EXPR_CLASSES)
 _STMT_CLASSES = _concrete(stmts, Stmt) + _concrete(scopes, ScopeStmt)
 _METHODS: dict[type[IRNode], str] = {cls: _method_name(cls) for cls in (*_EXPR_CLASSES, *_STMT_CLASSES)}
 
@@ -93,7 +92,7 @@ class IRVisitor:
         self.visit_stmt(func.body)
 
     def visit_expr(self, expr: Expr) -> None:
-        if self._sees_every_expr or _kind(expr) in self._called:
+        if self._sees_every_expr or _expr_kind(expr) in self._called:
             _dispatch(self, expr)
         else:
             _walk_expr(self, expr)
@@ -141,7 +140,7 @@ class IRMutator:
         return new
 
     def visit_expr(self, expr: Expr) -> Expr:
-        if self._sees_every_expr or _kind(expr) in self._called:
+        if self._sees_every_expr or _expr_kind(expr) in self._called:
             result: Expr = _dispatch(self, expr)
             return result
         return _rewrite_expr(self, expr)
@@ -187,12 +186,15 @@ class _MutatorSubstitution(Substitution):
         self._done.pop(var, None)
 
 
-def _kind(node: Any) -> Any:
-    return getattr(node, "KIND", None)
+def _expr_kind(expr: Any) -> type[Any]:
+    """The class whose method an expression reaches. Raises `TypeError` for anything but an expression."""
+    if not isinstance(expr, Expr):
+        raise TypeError(f"Cannot visit a {type(expr).__name__} as an expression")
+    return expr.KIND
 
 
 def _dispatch(visitor: Any, node: IRNode) -> Any:
-    name = _METHODS.get(_kind(node))
+    name = _METHODS.get(getattr(node, "KIND", None))  # type: ignore[arg-type]
     if name is None:
         raise TypeError(f"Cannot visit a {type(node).__name__}")
     return getattr(visitor, name)(node)
@@ -206,20 +208,18 @@ def _walk_expr(visitor: IRVisitor, root: Expr) -> None:
     called = visitor._called
     calls = 0
     quiet: set[int] = set()  # shared nodes below which nothing was called
-    pending: list[tuple[Any, int]] = [(root, _NOT_ENTERED)]
+    pending: list[tuple[Any, int]] = [(part, _NOT_ENTERED) for part in reversed(_visited_parts(root))]
     while pending:
         node, calls_before = pending.pop()
         if calls_before != _NOT_ENTERED:
             if calls == calls_before:
                 quiet.add(id(node))
             continue
-        name = called.get(_kind(node))
+        name = called.get(node.KIND)
         if name is not None:
             calls += 1
             getattr(visitor, name)(node)
             continue
-        if _kind(node) not in _EXPR_KINDS:
-            raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
         below = _visited_parts(node)
         if below and id(node) not in quiet:
             pending.append((node, calls))
@@ -288,6 +288,10 @@ def _ordered_fields(node: IRNode) -> list[Any]:
 
 def _rewrite_expr(mutator: IRMutator, root: Expr) -> Expr:
     """Rewrite an expression whose own kind is not overridden: operands first, on a stack of results."""
+    if isinstance(root, Var):
+        return _mutate_var(mutator, root)
+    if isinstance(root, (ConstInt, ConstFloat, ConstBool)):
+        return root
     called = mutator._called
     calls = 0
     quiet: dict[int, Expr] = {}  # results of nodes below which nothing was called
@@ -296,12 +300,10 @@ def _rewrite_expr(mutator: IRMutator, root: Expr) -> Expr:
     while pending:
         node, calls_before = pending.pop()
         if calls_before == _NOT_ENTERED:
-            name = called.get(_kind(node))
+            name = called.get(node.KIND)
             if name is not None:
                 calls += 1
                 results.append(_checked(node, getattr(mutator, name)(node)))
-            elif _kind(node) not in _EXPR_KINDS:
-                raise TypeError(f"Cannot visit a {type(node).__name__} as an expression")
             elif isinstance(node, Var):
                 results.append(_mutate_var(mutator, node))
             elif id(node) in quiet:
