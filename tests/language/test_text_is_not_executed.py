@@ -215,6 +215,36 @@ def test_parsing_leaves_no_trace_in_the_interpreter() -> None:
     assert set(sys.modules) == before
 
 
+_EVENTS: list[str] = []
+_WATCHED = ("exec", "import", "open", "os.", "subprocess.", "socket.", "ctypes.", "code.__new__", "marshal.")
+
+
+def _watch(event: str, _arguments: object) -> None:
+    if _WATCHING and event.startswith(_WATCHED):
+        _EVENTS.append(event)
+
+
+_WATCHING: list[bool] = []
+
+
+def test_parsing_runs_no_code_object_and_opens_nothing() -> None:
+    code = (
+        "N = [4, 8][1] * 2\nM = pl.dynamic('M')\n@pl.inline\ndef g(a):\n    return pl.exp(a)\n"
+        "@pl.function(attrs={})\ndef f(x: pl.Tensor[[M, N + 1], pl.FP32], y: pl.Array[N, pl.INT32]):\n"
+        "    pl.static_assert(len([N, N]) == 2 and N > 3)\n"
+        "    z: pl.Tensor[[M, N + 1], pl.FP32] = g(x)\n    w = pl.cast(z, target_type=pl.FP16, mode='rint')\n"
+        "    pl.system.task_dummy(deps=[None for i in range(N) if i % 2])\n    return w\n"
+    )
+    pl.parse(code)  # whatever loads on first use has loaded now
+    sys.addaudithook(_watch)
+    _WATCHING.append(True)
+    try:
+        pl.parse(code)
+    finally:
+        _WATCHING.clear()
+    assert not _EVENTS
+
+
 # -- what text may hold --------------------------------------------------------------------------------------
 
 
@@ -296,6 +326,10 @@ def test_missing_names_and_failing_constants_say_what_python_says() -> None:
         pl.parse(f"from pypto.language import nothing\n{FUNCTION}")
     with pytest.raises(ParserSyntaxError, match=r"TypeError.*unexpected keyword argument 'kind'"):
         pl.parse(FUNCTION.replace("@pl.function", "@pl.function(kind=1)"))
+    with pytest.raises(ParserSyntaxError, match=r"TypeError: A Scalar has no truth value"):
+        pl.parse("@pl.program(strict_ssa=M)\nclass P:" + METHOD)
+    with pytest.raises(ParserSyntaxError, match=r"TypeError: A Scalar has no truth value"):
+        pl.parse(f"if M > 1:\n    N = 1\n{FUNCTION}")
 
 
 @pytest.mark.parametrize(

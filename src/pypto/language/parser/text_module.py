@@ -10,6 +10,7 @@ import ast
 import builtins
 import importlib
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -63,7 +64,7 @@ class TextModule:
             handler = _STATEMENTS.get(type(node))
             if handler is None:
                 raise self._unsupported(node, f"a statement of kind {type(node).__name__}")
-            handler(self, node)
+            self._guarded(node, partial(handler, self, node))
 
     # -- names and values ------------------------------------------------------------------------------------
 
@@ -88,9 +89,10 @@ class TextModule:
         """
         return self._guarded(node, lambda: TextEvaluator(self.lookup).value(node))
 
-    def _guarded(self, node: ast.expr, evaluate: Callable[[], Any]) -> Any:
+    def _guarded(self, node: ast.stmt | ast.expr, work: Callable[[], Any]) -> Any:
+        """What `work` returns; an error of Python in it is reported at the line of `node`."""
         try:
-            return evaluate()
+            return work()
         except (ParserError, *BUG_CLASSES):
             raise
         except Refused as refusal:
