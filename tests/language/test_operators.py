@@ -189,3 +189,28 @@ def test_none_is_no_operand_of_arithmetic() -> None:
         )
         with pytest.raises(pl.parser.InvalidOperationError):
             pl.parse(code)
+
+
+def test_helpers_of_operator_modules_are_no_operations() -> None:
+    for name in ("pl.tile.constant", "pl.tile.at", "pl.tensor.lift", "pl.tensor.Any", "pl.tile.MaskPattern",
+                 "pl.system.AUTO", "pl.tensor.no_dep", "pld.tensor.lift"):  # fmt: skip
+        with pytest.raises(pl.parser.InvalidOperationError, match="Unknown"):
+            pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pl.tile.mrgsort_format1",
+        "pl.tensor.gather_mask",
+        "pl.tile.tget_scale_addr",
+        "pl.system.task_is_valid",
+    ],
+)
+def test_registered_operations_of_lowered_programs_can_be_read_back(call: str) -> None:
+    code = f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {call}()\n"
+    with pytest.raises(pl.parser.InvalidOperationError, match=r"missing|requires"):
+        pl.parse(code)
+    code = "@pl.function\ndef f(t: pl.TaskId):\n    z = pl.system.task_is_valid(t)\n    return z\n"
+    function = pl.parse(code)
+    assert pl.parse(function.as_python()).as_python() == function.as_python()
