@@ -23,7 +23,7 @@ from typing import Any
 from pypto import ir
 from pypto.ir.arith import Analyzer, ConstIntBound
 from pypto.ir.arith.const_int_bound import conjuncts, default_bound, intersection
-from pypto.ir.walk import type_exprs, vars_in, walk_stmts
+from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 from pypto.passes.base import Pass, create_program_pass
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.simplification.expressions import Rewriting
@@ -238,10 +238,11 @@ class _Simplification:
         )
 
     def _one_trip(self, loop: ir.ForStmt, start: ir.Expr) -> list[ir.Stmt]:
-        self._rewriting.replaced[loop.loop_var] = start
+        before = self._bound(loop.loop_var, start)
         for iter_arg in loop.iter_args_:
-            self._rewriting.replaced[iter_arg] = self._rewriting.expr(iter_arg.initValue)
-        return self._unwrapped(loop.body, loop.return_vars_, loop.leading_comments)
+            before += self._bound(iter_arg, self._rewriting.expr(iter_arg.initValue))
+        stmts = self._unwrapped(loop.body, loop.return_vars_, [])
+        return with_comments_first([*before, *stmts], loop.leading_comments)
 
     def _unwrapped(
         self, body: ir.Stmt, return_vars: tuple[ir.Var, ...], comments: list[str]
@@ -249,8 +250,23 @@ class _Simplification:
         """Return the statements of a body that replaces its loop or branch; its results become its values."""
         stmts, values = _split_yield(flat_stmts(self._body(body)))
         if return_vars:
-            self._rewriting.replaced.update(zip(return_vars, values, strict=True))
+            for var, value in zip(return_vars, values, strict=True):
+                stmts += self._bound(var, value)
         return with_comments_first(stmts, comments)
+
+    def _bound(self, var: ir.Var, value: ir.Expr) -> list[ir.Stmt]:
+        """Let `var` be `value`, by putting it in place of the variable where it means the same there.
+
+        A call is evaluated here and once; so is what mentions a variable that may change until it is used.
+        """
+        if not _has_call(value) and all(self._is_stable(each) for each in vars_in(value)):
+            self._rewriting.replaced[var] = value
+            return []
+        if isinstance(var, ir.IterArg):
+            plain = ir.Var(var.name_hint, self._rewriting.type(var.type), var.span)
+            self._rewriting.replaced[var] = plain
+            return [ir.AssignStmt(plain, value, var.span)]
+        return [ir.AssignStmt(self._defined(var), value, var.span)]
 
     def _while(self, loop: ir.WhileStmt) -> ir.Stmt:
         iter_args = [self._iter_arg(each) if self._is_stale(each) else each for each in loop.iter_args_]
@@ -334,6 +350,10 @@ def _split_yield(stmts: list[ir.Stmt]) -> tuple[list[ir.Stmt], tuple[ir.Expr, ..
         inner, values = _split_yield(flat_stmts(last.body))
         return [*stmts[:-1], last.replace(body=ir.flatten_stmts(inner, last.body.span))], values
     return stmts, ()
+
+
+def _has_call(expr: ir.Expr) -> bool:
+    return any(isinstance(node, ir.Call | ir.Submit) for node in walk(expr, once=True))
 
 
 def _below(value: int) -> int:
