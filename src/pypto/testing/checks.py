@@ -18,6 +18,7 @@ from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 from pypto.passes.roundtrip import check_roundtrip
 from pypto.testing.interpreter import Undetermined, run
 from pypto.testing.programs import Generated
+from pypto.testing.programs.twins import Twins
 
 SEEDS = (3, 1)
 """The arguments that programs run on: `n` is 3 and 1, the symbolic extent 8 and 12."""
@@ -117,3 +118,20 @@ def close(got: np.ndarray, want: np.ndarray) -> bool:
     plain, other = got.astype(np.float64), want.astype(np.float64)
     scale = 1.0 + np.max(np.abs(other[np.isfinite(other)]), initial=0.0)
     return np.allclose(plain, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def check_twins(twins: Twins) -> None:
+    """Deduplicate a program with two kernels: one must remain if they are equal, two if not.
+
+    Raises:
+        Failure: another number remains.
+    """
+    program = _attempt("the text", "parses", lambda: pl.parse_program(twins.text))
+    for factory in (passes.convert_to_ssa, passes.normalize_stmt_structure, passes.flatten_call_expr):
+        program = factory()(program)
+    merged = _attempt("DeduplicateOutlinedKernels", "runs", lambda: passes.deduplicate_outlined_kernels()(program))
+    kernels = [name for name, each in merged.functions_.items() if each.func_type is ir.FunctionType.InCore]
+    wanted = 1 if twins.mutation is None else 2
+    if len(kernels) != wanted:
+        what = f"twins that differ by {twins.mutation or 'names only'}"
+        raise Failure("DeduplicateOutlinedKernels", what, f"{len(kernels)} kernels remain, not {wanted}")

@@ -127,7 +127,9 @@ class _Launches(ast.NodeTransformer):
             isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "spmd"
         ):
             return node
-        asks = any(isinstance(each, ast.Attribute) and each.attr == "get_block_idx" for each in ast.walk(node))
+        asks = any(
+            isinstance(each, ast.Attribute) and each.attr == "get_block_idx" for each in ast.walk(node)
+        )
         inner = any(isinstance(each, ast.With) for each in node.body)
         blocks = ast.parse(f"pl.blocks(0, {asks and not inner})", mode="eval").body
         assert isinstance(blocks, ast.Call)

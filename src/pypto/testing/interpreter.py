@@ -94,6 +94,7 @@ class _Machine:
         self.program, self.rng = program, rng
         self.block = (0, 1)
         self.tasks: list[Task] = []
+        self.is_in_task = False
         self.done: set[int] = set()
         self.readers: list[tuple[np.ndarray, int]] = []
         self.writers: list[tuple[np.ndarray, int]] = []
@@ -156,13 +157,15 @@ class _Machine:
         return number
 
     def finish(self) -> None:
-        """Run the waiting tasks."""
-        while len(self.done) < len(self.tasks):
+        """Run the waiting tasks, unless one of them asks for it."""
+        while not self.is_in_task and len(self.done) < len(self.tasks):
             ready = [n for n, each in enumerate(self.tasks) if n not in self.done and each.needs <= self.done]
             assert self.rng is not None
             number = self.rng.choice(ready)
             task = self.tasks[number]
+            self.is_in_task = True
             self.launch(task.callee, task.args, task.blocks)
+            self.is_in_task = False
             self.done.add(number)
 
 
@@ -317,13 +320,13 @@ class _Frame:
                 raise AssertionError(f"an on-chip value is passed to {callee.name} as {param.name_hint}")
         args += self._omitted_outputs(call, callee, args)
         task: Any = "task"
-        if machine.rng is not None and not self.in_kernel and _is_task(callee):
+        if machine.rng is not None and not machine.is_in_task and _is_task(callee):
             number = machine.enqueue(call, callee, args, self._declared(call), blocks, self.manual)
             results, task = _returned_arguments(callee, args), number
         else:
             results = machine.launch(callee, args, blocks)
         results = [_as_memory(each) if isinstance(each, Value) else each for each in results]
-        if not self.in_kernel or machine.rng is None:
+        if machine.rng is None:
             self.written += [each.array for each in args if isinstance(each, Memory)]
         if isinstance(call, ir.Submit):
             return [*results, task]
@@ -358,10 +361,11 @@ class _Frame:
 
     def _operator(self, call: ir.Call) -> Any:
         name = call.op.name
-        space, _, leaf = name.partition(".")
-        special = _SPECIAL.get(name) or _SPECIAL.get(leaf)
+        special = _SPECIAL.get(name) or _SPECIAL.get(name.rpartition(".")[2])
         if special is not None:
             return special(self, call)
+        if not self.in_kernel and isinstance(call.type, ir.TensorType):
+            raise AssertionError(f"{name} computes a tensor outside of kernels")
         operands = [_as_value(self.expr(arg)) for arg in call.args_]
         return evaluate_call(self._concrete(call), operands)
 
@@ -459,6 +463,8 @@ def _store(frame: _Frame, call: ir.Call) -> Any:
 
 def _assemble(frame: _Frame, call: ir.Call) -> Any:
     target, source, offset = (frame.expr(arg) for arg in call.args_)
+    if not frame.in_kernel:
+        frame.machine.finish()
     if isinstance(target, Value):
         return evaluate_call(frame._concrete(call), [target, _as_value(source), offset])
     _write_cells(frame, target, _as_value(source), offset, call)

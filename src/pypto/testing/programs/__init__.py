@@ -66,9 +66,7 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
     parameters.append(("n", None))
     parameters += [(n, k) for n, k in UPDATED.items() if n in used]
     parameters += writer.results.items()
-    declared = [
-        f"{name}: {_annotation(name, kind, writer.results)}" for name, kind in parameters
-    ]
+    declared = [f"{name}: {_annotation(name, kind, writer.results)}" for name, kind in parameters]
     returned = ["o", *writer.results]
     types = ", ".join((UPDATED | writer.results)[name].annotation for name in returned)
     kind = rng.choice(["Opaque", "Orchestration"])
@@ -94,6 +92,4 @@ def programs(max_statements: int = 5) -> SearchStrategy[Generated]:
     """Random programs; needs hypothesis."""
     from hypothesis import strategies as st
 
-    return st.builds(
-        make_program, st.randoms(use_true_random=False), st.integers(1, max_statements)
-    )
+    return st.builds(make_program, st.randoms(use_true_random=False), st.integers(1, max_statements))

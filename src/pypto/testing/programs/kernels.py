@@ -62,10 +62,14 @@ class KernelText(Text):
             return self.expression(of, depth + 1)
 
         if depth > 3:
-            return [lambda: f"pl.full({list(kind.shape)}, dtype=pl.{kind.dtype}, value={self._literal(kind)})"]
+            return [
+                lambda: f"pl.full({list(kind.shape)}, dtype=pl.{kind.dtype}, value={self._literal(kind)})"
+            ]
         options: list[Callable[[], str]] = [
             lambda: f"pl.{rng.choice(['add', 'sub', 'maximum', 'minimum'])}({operand()}, {operand()})",
-            lambda: f"pl.{rng.choice(['add', 'sub', 'maximum', 'minimum'])}({operand()}, {self.number(kind)})",
+            lambda: (
+                f"pl.{rng.choice(['add', 'sub', 'maximum', 'minimum'])}({operand()}, {self.number(kind)})"
+            ),
             lambda: f"pl.{rng.choice(['neg', 'abs'])}({operand()})",
         ]
         if kind.dtype == "FP32":
@@ -214,7 +218,9 @@ class KernelText(Text):
         if not sources:
             return self.compute()
         result = self.fresh("t")
-        line = f"{name} = pl.read({self.rng.choice(sources)}, [{self.offset(1, 8)}, {self.rng.randrange(16)}])"
+        line = (
+            f"{name} = pl.read({self.rng.choice(sources)}, [{self.offset(1, 8)}, {self.rng.randrange(16)}])"
+        )
         value = self.expression(kind)
         self.names.values[result] = kind
         return [line, f"{result} = pl.add({value}, {name})"]
@@ -263,7 +269,12 @@ class KernelText(Text):
         name = self.fresh("w")
         with self.index(name, 3):
             body = self.nested(depth)
-        return [f"{name} = 0", f"while {name} < {self.rng.choice(['2', 'n'])}:", *body, f"    {name} = {name} + 1"]
+        return [
+            f"{name} = 0",
+            f"while {name} < {self.rng.choice(['2', 'n'])}:",
+            *body,
+            f"    {name} = {name} + 1",
+        ]
 
     def branch(self, depth: int) -> list[str]:
         lines = [f"if {self.condition()}:", *self.nested(depth)]
@@ -309,7 +320,9 @@ class KernelText(Text):
     def filled(self, depth: int) -> list[str]:
         """A local tensor that a loop fills piece by piece."""
         name, index = self.fresh("f"), self.fresh("i")
-        start = self.rng.choice(["pl.full([8, 16], dtype=pl.FP32, value=2.0)", "pl.create_tensor([8, 16], dtype=pl.FP32)"])
+        start = self.rng.choice(
+            ["pl.full([8, 16], dtype=pl.FP32, value=2.0)", "pl.create_tensor([8, 16], dtype=pl.FP32)"]
+        )
         with self.block(), self.index(index, 2):
             part = self.expression(HALF)
         self.names.values[name] = FULL

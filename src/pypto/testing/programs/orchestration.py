@@ -54,7 +54,14 @@ class OrchestrationText(KernelText):
         flat = [self.scope] * 6 + [self.repeat] * 3 + [self.call] * 2 + [self.spmd, self.spmd, self.cluster]
         flat += [self.submit, self.assemble, self.view, self.buffer, self.exchange, self.scalar]
         if depth < 2:
-            nested = [self.for_loop, self.for_loop, self.if_branch, self.halves, self.while_scopes, self.carried]
+            nested = [
+                self.for_loop,
+                self.for_loop,
+                self.if_branch,
+                self.halves,
+                self.while_scopes,
+                self.carried,
+            ]
             if depth == 0:
                 nested += [self.manual]
             return self.rng.choice([*flat, *((lambda f=f: f(depth)) for f in nested)])()
@@ -69,9 +76,7 @@ class OrchestrationText(KernelText):
         self._forget_scalars()
         new = {name: kind for name, kind in self.names.values.items() if name not in before.values}
         used = words(body)
-        inputs = {
-            name: kind for name, kind in (before.values | before.memory).items() if name in used
-        }
+        inputs = {name: kind for name, kind in (before.values | before.memory).items() if name in used}
         indices = {name: count for name, count in before.indices.items() if name in used}
         self.scopes.append((body, inputs, new, indices))
         return lines
@@ -104,9 +109,11 @@ class OrchestrationText(KernelText):
         names: dict[str, str] = {}
         for name, kind in inputs.items():
             table = self.names.memory if name in UPDATED or name in self.names.memory else None
-            options = self.names.writable(kind) if table is not None else [
-                each for each, k in self.names.values.items() if k == kind
-            ]
+            options = (
+                self.names.writable(kind)
+                if table is not None
+                else [each for each, k in self.names.values.items() if k == kind]
+            )
             if not options:
                 return self.scope()
             names[name] = name if name in options and self.chance(50) else self.rng.choice(options)
@@ -115,7 +122,9 @@ class OrchestrationText(KernelText):
             for name, count in indices.items()
         ):
             return self.scope()
-        made = {name: self.fresh("v") for name in sorted(words(body)) if self._is_local(name, inputs, indices)}
+        made = {
+            name: self.fresh("v") for name in sorted(words(body)) if self._is_local(name, inputs, indices)
+        }
         lines = rename(body, names | made)
         if self.chance(35):
             lines = mutated(lines, self.rng)
@@ -224,7 +233,10 @@ class OrchestrationText(KernelText):
             lines.append(f"t3 = pl.{rng.choice(['add', 'sub', 'maximum'])}(t1, t2)")
             last = "t3"
         for number in range(4, 4 + rng.randint(1, 2)):
-            operation, value = rng.choice(["add", "mul", "sub", "maximum"]), rng.choice(["0.5", "1.0", "-1.0"])
+            operation, value = (
+                rng.choice(["add", "mul", "sub", "maximum"]),
+                rng.choice(["0.5", "1.0", "-1.0"]),
+            )
             lines.append(f"t{number} = pl.{operation}({last}, {value})")
             last = f"t{number}"
         if form == "whole" and self.chance(25):
@@ -314,7 +326,9 @@ class OrchestrationText(KernelText):
             return [f"{name} = pl.slice({source}, [8, 16], [{start}, 0])"]
         if form == "stack":
             source, result = self.rng.choice(self.names.of(STACK)), FULL
-            text = self.rng.choice([f"{source}[{self.offset(1, 2)}]", f"pl.slice({source}, [1, 8, 16], [1, 0, 0], [], [0])"])
+            text = self.rng.choice(
+                [f"{source}[{self.offset(1, 2)}]", f"pl.slice({source}, [1, 8, 16], [1, 0, 0], [], [0])"]
+            )
         elif form == "tall":
             source, result = self.rng.choice(self._computed(TALL)), FULL
             text = f"pl.reshape({source}, [8, 16])"
@@ -380,7 +394,12 @@ class OrchestrationText(KernelText):
         name = self.fresh("w")
         with self.index(name, 3):
             body = self.inner(depth)
-        return [f"{name} = 0", f"while {name} < {self.rng.choice(['2', 'n'])}:", *body, f"    {name} = {name} + 1"]
+        return [
+            f"{name} = 0",
+            f"while {name} < {self.rng.choice(['2', 'n'])}:",
+            *body,
+            f"    {name} = {name} + 1",
+        ]
 
     def carried(self, depth: int) -> list[str]:
         """A loop in SSA style around a scope."""
@@ -417,7 +436,9 @@ class OrchestrationText(KernelText):
         """Copies of some values into output parameters."""
         lines = []
         options = [n for n in self.names.values if n not in INPUTS] + list(INPUTS)[:2]
-        options = [n for n in options if self.names.values.get(n) in (FULL, INTS, COLUMN, ROW, TALL, SQUARE, HALF)]
+        options = [
+            n for n in options if self.names.values.get(n) in (FULL, INTS, COLUMN, ROW, TALL, SQUARE, HALF)
+        ]
         for number, name in enumerate(self.rng.sample(options, min(len(options), 4))):
             kind = self.names.values[name]
             output = f"out{number}"
