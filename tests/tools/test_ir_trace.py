@@ -40,7 +40,7 @@ def test_a_dump_becomes_one_page_that_needs_nothing_else(dump: Path, tmp_path: P
     assert "09 OutlineIncoreScopes" in text
     assert "P.main_incore_0 <small>added</small>" in text
     assert "src=" not in text and "href=" not in text
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("tmp")] == []
+    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []
 
 
 def test_changes_are_told_by_function(dump: Path):

@@ -14,7 +14,6 @@ import itertools
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,15 +179,12 @@ def render(snapshots: Sequence[Snapshot], context: int = 3) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write beside the target, then rename: a reader sees the old page or the new one."""
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            temporary = Path(file.name)
-            file.write(text)
+        temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise TraceError(f"{path} cannot be written: {error.strerror}") from error
 
 

@@ -523,6 +523,25 @@ def test_functions_of_other_kinds_are_left_alone():
     assert passes.outline_cluster_scopes()(source) is source
 
 
+def test_a_cluster_in_a_kernel_is_not_outlined_and_the_verifier_reports_it():
+    source = run(
+        program(
+            """
+        @incore
+        def odd(self, x: T(64)) -> T(64):
+            with pl.cluster():
+                y = pl.add(x, x)
+            return y
+        """
+        )
+    )
+    result = passes.outline_cluster_scopes()(source)
+    properties = passes.IRPropertySet()
+    properties.insert(passes.IRProperty.ClusterOutlined)
+    (found,) = passes.PropertyVerifierRegistry.verify(properties, result)
+    assert "Cluster ScopeStmt found in non-Group function 'odd'" in found.message
+
+
 # ---- who reads the launch spec
 
 

@@ -284,3 +284,27 @@ def test_both_spellings_of_a_program_outline_to_equal_programs():
         run(program(f"        @opaque{body}"), passes.outline_incore_scopes),
         run(program(f"        @orch{body}"), passes.outline_incore_scopes),
     )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [passes.outline_hierarchy_scopes, passes.outline_incore_scopes, passes.outline_cluster_scopes],
+)
+def test_running_an_outliner_twice_changes_nothing_the_second_time(step: object):
+    once = run(program(NESTED_KINDS), step)  # type: ignore[arg-type]
+    assert ir.structural_equal(step()(once), once)  # type: ignore[operator]
+
+
+NESTED_KINDS = """
+    @opaque
+    def main(self, x: T(64), o: pl.InOut[T(64)]) -> T(64):
+        with pl.at(level=pl.Level.HOST, role=pl.Role.Orchestrator):
+            with pl.cluster():
+                for b in pl.spmd(4):
+                    t = pl.load(x, [b * 16], [16])
+                    o = pl.store(t, [b * 16], o)
+            for b in pl.spmd(4):
+                t = pl.load(o, [b * 16], [16])
+                o = pl.store(t, [b * 16], o)
+        return o
+"""
