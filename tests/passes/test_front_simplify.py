@@ -287,39 +287,35 @@ def test_a_very_deep_expression_is_simplified_without_recursion() -> None:
 def test_a_call_yielded_by_a_loop_with_one_trip_stays_where_it_is() -> None:
     """The tensor that it reads is written before the result is used."""
     same(
-        """
-        def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
-            for i, (a,) in pl.range(1, init_values=(x,)):
-                r = pl.yield_(pl.add(o, a))
-            o = pl.assemble(o, x, [0, 0])
-            o = pl.assemble(o, r, [0, 0])
-            return o
-        """,
-        """
-        def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
-            r = pl.add(o, x)
-            o = pl.assemble(o, x, [0, 0])
-            o = pl.assemble(o, r, [0, 0])
-            return o
-        """,
+        """def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
+    for i, (a,) in pl.range(1, init_values=(x,)):
+        r = pl.yield_(pl.add(o, a))
+    o = pl.assemble(o, x, [0, 0])
+    o = pl.assemble(o, r, [0, 0])
+    return o
+""",
+        """def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
+    r = pl.add(o, x)
+    o = pl.assemble(o, x, [0, 0])
+    o = pl.assemble(o, r, [0, 0])
+    return o
+""",
     )
 
 
 def test_a_call_that_a_loop_with_one_trip_starts_from_is_made_once() -> None:
     same(
-        """
-        def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
-            for i, (a,) in pl.range(1, init_values=(pl.neg(o),)):
-                o = pl.assemble(o, x, [0, 0])
-                r = pl.yield_(a)
-            o = pl.assemble(o, r, [0, 0])
-            return o
-        """,
-        """
-        def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
-            a = pl.neg(o)
-            o = pl.assemble(o, x, [0, 0])
-            o = pl.assemble(o, a, [0, 0])
-            return o
-        """,
+        """def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
+    for i, (a,) in pl.range(1, init_values=(pl.neg(o),)):
+        o = pl.assemble(o, x, [0, 0])
+        r = pl.yield_(a)
+    o = pl.assemble(o, r, [0, 0])
+    return o
+""",
+        """def main(self, x: T(4, 4), o: pl.InOut[T(4, 4)]) -> T(4, 4):
+    a = pl.neg(o)
+    o = pl.assemble(o, x, [0, 0])
+    o = pl.assemble(o, a, [0, 0])
+    return o
+""",
     )
