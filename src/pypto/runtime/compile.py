@@ -16,6 +16,7 @@ from typing import Any
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
 from pypto.codegen.artifact import write_artifact
+from pypto.codegen.dispatch_check import check_dispatches
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.passes.context import (
     PassContext,
@@ -101,6 +102,7 @@ def compile(
                     strategy, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps
                 )
                 lowered = manager.run_passes(program, dump_ir=dump_passes, output_dir=root / "passes_dump")
+                check_dispatches(lowered)
         with stage("codegen"), binary_context_lock(root):
             _clear_for_build(root)
             if known is not None:
