@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import pypto.language as pl
-from pypto import ir, passes
+from pypto import LogLevel, ir, passes, set_log_level
 from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 from pypto.runtime.build import compiler_runs
 from pypto.runtime.kernel_config import load_kernel_config
@@ -281,6 +281,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("layers", nargs="?", type=int, default=8, help="number of layers (default 8)")
     layers = parser.parse_args().layers
+    set_log_level(LogLevel.WARN)  # the builds are temporary, and so are the reports that notes would point at
     if layers < 1:
         parser.error("layers must be at least 1")
     started = time.perf_counter()

@@ -6,6 +6,7 @@ itself. A mistake in the user's program never shows a Python traceback; `--trace
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
@@ -14,6 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pypto.core.logging import LogLevel, set_log_level
 from pypto.tools import cache
 
 EXIT_FAILED, EXIT_INTERNAL = 1, 70
@@ -181,7 +183,13 @@ def _parse_dims(given: list[str]) -> dict[str, int]:
 
 
 def main() -> NoReturn:
-    """Entry point: run the command and turn errors into messages and exit codes."""
+    """Entry point: run the command and turn errors into messages and exit codes.
+
+    Notes below warnings do not show unless `PYPTO_LOG_LEVEL` asks for them: the files they point at are gone
+    with the command's temporary directory.
+    """
+    if "PYPTO_LOG_LEVEL" not in os.environ:
+        set_log_level(LogLevel.WARN)
     wants_traceback = "--traceback" in sys.argv
     if wants_traceback:
         sys.argv.remove("--traceback")
