@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pypto.language as pl
+from pypto.ir.return_lineage import explicit_returned_params
 
 from .stages import check_meaning, random_args
 
@@ -520,3 +521,26 @@ def test_two_tensors_computed_from_one_keep_apart():
             return o
 
     check_meaning(P, random_args((4, 32), (8, 32)))
+
+
+def test_tensor_that_control_flow_chooses_is_handed_out_as_a_copy():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i in pl.range(n):
+                    x = y
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, x, [0, 0])
+            return o
+
+    for n in (0, 2):
+        last = check_meaning(P, random_args((4, 32), (4, 32), n, (4, 32)))
+        assert explicit_returned_params(last["main_incore_0"]) == (3,)

@@ -75,7 +75,8 @@ def _has_tensor_work(function: ir.Function, storage: Storage) -> bool:
         ):
             return True
     return any(
-        isinstance(value.type, ir.TileType) and isinstance(declared, ir.TensorType)
+        len(storage.roots_of(value)) > 1
+        or (isinstance(value.type, ir.TileType) and isinstance(declared, ir.TensorType))
         for result in _returns(function)
         for value, declared in zip(result.value_, function.return_types_, strict=False)
     )

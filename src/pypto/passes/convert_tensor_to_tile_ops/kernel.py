@@ -137,13 +137,22 @@ class KernelLowering:
         elif isinstance(stmt, ir.YieldStmt):
             self._yield(stmt)
         elif isinstance(stmt, ir.ReturnStmt):
-            self.emit(stmt.replace(value=[self.current(value) for value in stmt.value_]))
+            self.emit(stmt.replace(value=[self._handed_out(value) for value in stmt.value_]))
         elif isinstance(stmt, ir.ScopeStmt):
             self.emit(stmt.replace(body=ir.flatten_stmts(self._block_of(stmt.body), stmt.body.span)))
         else:
             self.emit(stmt)
         if stmt.leading_comments:
             self._block[start:] = with_comments_first(self._block[start:], stmt.leading_comments)
+
+    def _handed_out(self, value: ir.Expr) -> ir.Expr:
+        """What to return for a result: its tile, or the memory it is.
+
+        The caller could not tell which memory a result is that control flow has chosen: it gets a copy.
+        """
+        if len(self._storage.roots_of(value)) > 1:
+            return self.tile(value)
+        return self.current(value)
 
     def _assign(self, stmt: ir.AssignStmt) -> None:
         value = stmt.value
