@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from pypto import ir
 from pypto.runtime import build, load_bundle, native_runtime, write_bundle
 from pypto.runtime.bundle import is_bundle
+from pypto.runtime.bundle_manifest import read_manifest
 from tests.runtime.programs import AddScaled, TwoEntries, TwoSignatures
 
 SHAPE = (32, 64)
@@ -262,6 +265,8 @@ KERNEL = ("binaries", "double.aiv")
         (set_field("orchestration", "file", to="bin/none"), "orchestration.file", "cannot be found"),
         (set_field("task_runtime", "file", to="bin/none"), "task_runtime.file", "cannot be found"),
         (name_twice, "binaries.other.aiv.file", "is the file of 'binaries.double.aiv' as well"),
+        (set_field(*KERNEL, "file", to="bin/\ud800"), "binaries.double.aiv.file", "is no text"),
+        (set_field("kernels", 0, "name", to="\udfff"), "kernels[0].name", "is no text"),
         (set_field("platform", to="a5"), "platform", "is 'a5', but this process has 'cpu'"),
         (set_field("runtime", to="other"), "runtime", "but this process has 'tensormap_and_ringbuffer' or"),
         (
@@ -301,6 +306,25 @@ def test_manifest_cut_off_anywhere_is_refused(copy: Path) -> None:
         (copy / "prebuilt.json").write_bytes(whole[:length])
         with pytest.raises(ValueError, match="cannot be read as a manifest"):
             load_bundle(copy)
+
+
+def test_damaged_manifests_never_raise_anything_but_value_errors(copy: Path) -> None:
+    whole = (copy / "prebuilt.json").read_bytes()
+    chance = random.Random(5)
+    pieces = [b"null", b"-1", b"1e999", b'"', b"{}", b"[", b"9" * 5000, b"NaN", b'"\\ud800"', b"true", b"\0"]
+    refused = 0
+    for _ in range(400):
+        text = bytearray(whole)
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(text))
+            text[place : place + chance.randint(0, 12)] = chance.choice(pieces)
+        (copy / "prebuilt.json").write_bytes(text)
+        try:
+            read_manifest(copy)
+        except ValueError as error:
+            refused += 1
+            assert "prebuilt.json" in str(error)
+    assert refused > 250
 
 
 def test_field_given_twice_is_refused(copy: Path) -> None:
@@ -353,6 +377,13 @@ def test_binaries_that_no_row_names_are_not_read(copy: Path, reads: list[str]) -
 def test_bundle_without_a_task_runtime_takes_that_of_the_process(copy: Path) -> None:
     edit(copy, lambda content: content.pop("task_runtime"))
     run_twice_doubled(load_bundle(copy))
+
+
+def test_threads_may_load_bundles_at_once(copy: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        programs = list(pool.map(load_bundle, [copy] * 16))
+    for program in programs:
+        run_twice_doubled(program)
 
 
 def test_bundle_holds_no_python_and_runs_none(copy: Path) -> None:

@@ -186,6 +186,13 @@ def test_exception_and_failed_check_end_the_run_with_an_error(source: Path, tmp_
         result_of(compiled)
 
 
+def test_crash_in_a_hand_written_kernel_names_it(source: Path, tmp_path: Path) -> None:
+    text = '#include <stdint.h>\nextern "C" void kernel_entry(int64_t*) { *(volatile int*)nullptr = 1; }\n'
+    compiled = load_with(source, tmp_path, text)
+    with pytest.raises(RuntimeError, match=r"hand"):
+        result_of(compiled)
+
+
 def test_typed_arguments_check_their_bounds_in_checked_mode(source: Path, tmp_path: Path) -> None:
     compiled = load_with(source, tmp_path, ADD.replace("x(i, j) + AMOUNT", "x(i, j + 1)"))
     with pytest.MonkeyPatch.context() as patch:

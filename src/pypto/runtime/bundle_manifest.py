@@ -28,6 +28,7 @@ _LARGEST_MANIFEST = 64 << 20
 _LARGEST_ID = (1 << 31) - 1
 _CORE_TYPES = ("aic", "aiv")
 _TOKENS = {"IN": ArgDirection.IN, "OUT": ArgDirection.OUT, "INOUT": ArgDirection.INOUT}
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 Signature = tuple[ArgDirection, ...]
@@ -270,6 +271,8 @@ class _Object:
 
     def text(self, name: str) -> str:
         value: str = self._typed(name, str)
+        if _LONE_SURROGATE.search(value) is not None:
+            raise self.wrong(name, f"is no text: {value!r}")
         return value
 
     def integer(self, name: str) -> int:
