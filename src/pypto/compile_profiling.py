@@ -152,7 +152,7 @@ _process_profiler: CompileProfiler | None = None
 
 
 def get_active_profiler() -> CompileProfiler | None:
-    """Return the profiler to record into: the thread's, else the process-wide one if the environment asks for it."""
+    """Return the profiler to record into: the thread's, else that of the process if the environment asks."""
     active = CompileProfiler.current()
     if active is not None:
         return active

@@ -1,7 +1,8 @@
 """Runs scalar functions of the IR on Python numbers: the meaning that front-end passes must keep.
 
 It knows both forms of control flow: assignments to the same variable (before SSA form), and carried values
-with yields (SSA form). Functions of the program can be called. Reading a variable that has no value is an error.
+with yields (SSA form). Functions of the program can be called. Reading a variable that has no value is an
+error.
 """
 
 from __future__ import annotations

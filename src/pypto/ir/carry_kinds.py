@@ -1,8 +1,8 @@
 """What a loop does with a tensor that it carries.
 
-The tensor may be updated in place, so that the result of the loop is what it started from; it may be computed
-anew in each trip; or the loop may go on with another tensor. Followed are copies, in-place operators, branches
-and inner loops. The results of functions are not looked into.
+The tensor may be updated in place, so that the result of the loop is what it started from; it may be
+computed anew in each trip; or the loop may go on with another tensor. Followed are copies, in-place
+operators, branches and inner loops. The results of functions are not looked into.
 """
 
 from __future__ import annotations

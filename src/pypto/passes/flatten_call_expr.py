@@ -4,8 +4,8 @@ Afterwards a Call stands only as the value of an assignment or an EvalStmt.
 
 1. A Call in any other position becomes `t__tmp_v<n> = call` right before the statement, inner calls first,
    left to right.
-2. Temporaries of a condition, of loop bounds or of the values that a loop starts from stay outside the compound
-   statement.
+2. Temporaries of a condition, of loop bounds or of the values that a loop starts from stay outside the
+   compound statement.
 3. A single-statement body that needs temporaries becomes a sequence inside that body.
 4. Not hoisted: elements of a tuple literal, and the deps, attributes, keyword values, predicate and core_num
    of a Submit.

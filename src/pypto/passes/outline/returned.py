@@ -1,11 +1,11 @@
 """Which values a kernel returns: the *param-explicit* rule, held back where it would lie.
 
-A result that is the storage of a parameter is returned as that very parameter, so that callers match results
-to arguments by identity. Lineage takes the result of a loop for its initial value. That is true where the loop
-updates the tensor in place. Where the loop yields something else there are two cases:
+A result that is the storage of a parameter is returned as that very parameter, so that callers match
+results to arguments by identity. Lineage takes the result of a loop for its initial value. That is true
+where the loop updates the tensor in place. Where the loop yields something else there are two cases:
 
-- The loop computes the tensor anew and the parameter is otherwise untouched. The parameter is returned all the
-  same; ConvertTensorToTileOps recognises the untouched parameter and returns the computed value. It can tell
+- The loop computes the tensor anew and the parameter is otherwise untouched. The parameter is returned all
+  the same; ConvertTensorToTileOps recognises the untouched parameter and returns the computed value. It can tell
   which value is meant only if there is one such value.
 - In every other case (the parameter is written as well, the loop yields another tensor, two values stand for
   one parameter) the value itself is returned.
@@ -109,7 +109,9 @@ def _deferred(
     return {
         result
         for result, index in doubtful.items()
-        if index not in written and descending.get(index) == [result] and kinds.get(result) is CarryKind.COMPUTED
+        if index not in written
+        and descending.get(index) == [result]
+        and kinds.get(result) is CarryKind.COMPUTED
     }
 
 
