@@ -5,8 +5,8 @@ results to arguments by identity. Lineage takes the result of a loop for its ini
 where the loop updates the tensor in place. Where the loop yields something else there are two cases:
 
 - The loop computes the tensor anew and the parameter is otherwise untouched. The parameter is returned all
-  the same; ConvertTensorToTileOps recognises the untouched parameter and returns the computed value. It can tell
-  which value is meant only if there is one such value.
+  the same; ConvertTensorToTileOps recognises the untouched parameter and returns the computed value. It can
+  tell which value is meant only if there is one such value.
 - In every other case (the parameter is written as well, the loop yields another tensor, two values stand for
   one parameter) the value itself is returned.
 """
