@@ -1,4 +1,4 @@
-"""Runs the text of a program as plain Python on numpy arrays: what every stage of its compilation must compute.
+"""Runs the text of a program as plain Python on numpy arrays: what every stage of compilation must compute.
 
 The text of a DSL program is Python. Here the name `pl` means numpy instead of the parser: scopes are entered,
 loops loop, kernels are called in the order of the text, blocks one after the other. Nothing of the parser,
@@ -8,7 +8,6 @@ Covers what `pypto.testing.programs` writes. The text is executed: give it only 
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

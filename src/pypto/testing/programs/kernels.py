@@ -55,6 +55,18 @@ class KernelText(Text):
         options = self._productions(kind, depth)
         return self.rng.choice(options)()
 
+    def value(self, kind: Kind, depth: int = 0) -> str:
+        """An expression that is not the bare name of writable memory.
+
+        Whether a name that control flow binds to memory or to a result sees later writes is left open.
+        """
+        expression = self.expression(kind, depth)
+        return f"pl.abs({expression})" if expression in self.names.memory else expression
+
+    def rebindable(self, kind: Kind) -> list[str]:
+        """Names of values that may be assigned again: not those that a loop or branch in SSA style binds."""
+        return [name for name, each in self.names.values.items() if each == kind and name[0] not in "rz"]
+
     def _productions(self, kind: Kind, depth: int) -> list[Callable[[], str]]:
         rng = self.rng
 
@@ -74,7 +86,7 @@ class KernelText(Text):
         ]
         if kind.dtype == "FP32":
             options.append(lambda: f"pl.mul({operand()}, {rng.choice(['0.5', '-1.0', '0.25'])})")
-            if kind == FULL or kind == HALF:
+            if kind in (FULL, HALF):
                 options.append(lambda: self.clamped(f"pl.mul({operand()}, {operand()})"))
         options += self._shaped(kind, operand)
         return options
@@ -180,8 +192,8 @@ class KernelText(Text):
 
     def compute(self) -> list[str]:
         kind = self.rng.choice(_COMPUTED)
-        known = [name for name, each in self.names.values.items() if each == kind]
-        expression = self.expression(kind)
+        known = self.rebindable(kind)
+        expression = self.value(kind)
         if known and self.chance(50):
             return [f"{self.rng.choice(known)} = {expression}"]
         name = self.fresh("t")
@@ -226,7 +238,7 @@ class KernelText(Text):
         return [line, f"{result} = pl.add({value}, {name})"]
 
     def swap(self) -> list[str]:
-        names = [name for name, kind in self.names.values.items() if kind == FULL]
+        names = self.rebindable(FULL)
         if len(names) < 2:
             return self.compute()
         a, b = self.rng.sample(names, 2)
@@ -285,7 +297,7 @@ class KernelText(Text):
     def choice(self, depth: int) -> list[str]:
         """A branch in SSA style."""
         kind, name = self.rng.choice([FULL, INTS, COLUMN]), self.fresh("z")
-        first, second = self.expression(kind, 1), self.expression(kind, 1)
+        first, second = self.value(kind, 1), self.value(kind, 1)
         head = f"if {self.condition()}:"
         self.names.values[name] = kind
         return [head, f"    {name} = pl.yield_({first})", "else:", f"    {name} = pl.yield_({second})"]
@@ -294,18 +306,19 @@ class KernelText(Text):
         """A loop in SSA style; two carries may be swapped."""
         index, count = self.fresh("i"), self.rng.randint(1, 3)
         kinds = [self.rng.choice([FULL, FULL, INTS]) for _ in range(self.rng.randint(1, 2))]
-        starts = [self.expression(kind, 2) for kind in kinds]
+        starts = [self.value(kind, 2) for kind in kinds]
         carries, results = [self.fresh("a") for _ in kinds], [self.fresh("r") for _ in kinds]
         with self.block(), self.index(index, count):
             self.names.values.update(zip(carries, kinds, strict=True))
             body = [] if self.chance(40) else self.kernel_compute()
-            ends = [self.expression(kind, 1) for kind in kinds]
+            ends = [self.value(kind, 1) for kind in kinds]
             if len(kinds) == 2 and kinds[0] == kinds[1] and self.chance(50):
                 ends = carries[::-1]
         self.names.values.update(zip(results, kinds, strict=True))
         comma = "," if len(kinds) == 1 else ""
+        carried, initial = f"({', '.join(carries)}{comma})", f"({', '.join(starts)}{comma})"
         return [
-            f"for {index}, ({', '.join(carries)}{comma}) in pl.range({count}, init_values=({', '.join(starts)}{comma})):",
+            f"for {index}, {carried} in pl.range({count}, init_values={initial}):",
             *indent(body),
             f"    {', '.join(results)} = pl.yield_({', '.join(ends)})",
         ]

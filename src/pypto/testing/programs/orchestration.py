@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from typing import NamedTuple
+
 from pypto.testing.programs.kernels import KernelText
 from pypto.testing.programs.mutations import mutated
 from pypto.testing.programs.names import (
@@ -31,17 +34,28 @@ INPUTS: dict[str, Kind] = {
 UPDATED: dict[str, Kind] = {"o": FULL, "p": FULL, "q": INTS, "e": HALVES, "od": ROWS}
 
 
+class _Scope(NamedTuple):
+    """The body of a scope, the tensors that it reads, those that it makes, and the indices in it."""
+
+    body: list[str]
+    inputs: dict[str, Kind]
+    made: dict[str, Kind]
+    indices: dict[str, int]
+
+
 class OrchestrationText(KernelText):
     """Writes the entry function and the kernels that it calls."""
 
-    def __init__(self, rng) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
         self.names.values.update(INPUTS)
         self.names.memory.update(UPDATED)
         self.kernels: list[str] = []
         self.by_hand: list[tuple[str, str]] = []  # name and form of the kernels
-        self.scopes: list[tuple[list[str], dict[str, Kind], dict[str, Kind], dict[str, int]]] = []
+        self.scopes: list[_Scope] = []
         self.results: dict[str, Kind] = {}
+        self._lines_of: dict[str, list[str]] = {}
+        self._view_of: dict[str, str] = {}
 
     def body(self, statements: int) -> list[str]:
         self._make_kernels()
@@ -73,16 +87,12 @@ class OrchestrationText(KernelText):
         before = self.names.copy()
         body = self.kernel_body()
         lines = [f"with pl.at({self._options()}){self._task()}:", *indent(body)]
-        self._forget_scalars()
         new = {name: kind for name, kind in self.names.values.items() if name not in before.values}
         used = words(body)
         inputs = {name: kind for name, kind in (before.values | before.memory).items() if name in used}
         indices = {name: count for name, count in before.indices.items() if name in used}
-        self.scopes.append((body, inputs, new, indices))
+        self.scopes.append(_Scope(body, inputs, new, indices))
         return lines
-
-    def _forget_scalars(self) -> None:
-        """Names of a scope stay visible: the outliner hands them out."""
 
     def _options(self, *, task: bool = True) -> str:
         options = ["level=pl.Level.CORE_GROUP"]
@@ -203,19 +213,13 @@ class OrchestrationText(KernelText):
                 twin = rename(lines, {f"t{i}": f"u{i}" for i in range(9)})
                 self._add_kernel(form, mutated(twin, self.rng) if self.chance(50) else twin)
 
-    _lines_of: dict[str, list[str]]
-
     def _add_kernel(self, form: str, lines: list[str]) -> None:
         name = f"kernel{len(self.by_hand)}"
-        if not self.by_hand:
-            self._lines_of = {}
         self._lines_of[name] = lines
         self.by_hand.append((name, form))
         kind = ROWS if form == "rows" else FULL
-        direction = "InOut"
-        if form == "rows" and self.chance(50):
-            lines = rename(lines, {"M": "M"})
-        header = f"def {name}(self, a: {kind.annotation}, b: pl.{direction}[{kind.annotation}]) -> {kind.annotation}:"
+        tensor = kind.annotation
+        header = f"def {name}(self, a: {tensor}, b: pl.InOut[{tensor}]) -> {tensor}:"
         self.kernels += ["@pl.function(type=pl.FunctionType.InCore)", header, *indent(lines), ""]
 
     def _kernel_lines(self, form: str) -> list[str]:
@@ -295,12 +299,9 @@ class OrchestrationText(KernelText):
             history.append((task, reads, write))
         return ["with pl.manual_scope():", *indent(lines)]
 
-    _roots: dict[str, str]
-
     def _root(self, name: str) -> str:
-        roots = getattr(self, "_view_of", {})
-        while name in roots:
-            name = roots[name]
+        while name in self._view_of:
+            name = self._view_of[name]
         return name
 
     # --- memory of the orchestration
@@ -314,7 +315,6 @@ class OrchestrationText(KernelText):
         """A window, another shape or the transposition of memory; a window of writable memory is writable."""
         name = self.fresh("view")
         form = self.rng.choice(["rows", "square", "stack", "tall", "flip"])
-        self._view_of = getattr(self, "_view_of", {})
         if form == "rows":
             source = self.rng.choice([*self.names.of(ROWS), *self.names.of(SQUARE)])
             start = self.offset(8, self.names.values.get(source, ROWS).shape[0])
@@ -344,7 +344,7 @@ class OrchestrationText(KernelText):
 
     def _computed(self, kind: Kind) -> list[str]:
         """Inputs and results: memory that is packed."""
-        return [n for n in self.names.of(kind) if n not in getattr(self, "_view_of", {})]
+        return [n for n in self.names.of(kind) if n not in self._view_of]
 
     def buffer(self) -> list[str]:
         """New memory, filled by a scope or by a kernel."""
@@ -356,8 +356,7 @@ class OrchestrationText(KernelText):
         return [create, f"with pl.at({self._options()}){self._task()}:", f"    {fill}"]
 
     def exchange(self) -> list[str]:
-        names = [name for name, kind in self.names.values.items() if kind == FULL]
-        a, b = self.rng.sample(names, 2)
+        a, b = self.rng.sample(self.rebindable(FULL), 2)
         if self.chance(60):
             return [f"{a}, {b} = {b}, {a}"]
         return [f"{a} = {b}"]

@@ -1,7 +1,7 @@
 """Two kernels that are equal but for names, or differ by exactly one thing, and a program that launches both.
 
-Deduplication must merge the first sort and keep the second. Every change alters what the kernel is: a number, an
-operator, the order of operands, an element type, an extent, a parameter's direction, a function attribute,
+Deduplication must merge the first sort and keep the second. Every change alters what the kernel is: a number,
+an operator, the order of operands, an element type, an extent, a parameter's direction, a function attribute,
 which extents share a symbol.
 """
 
@@ -100,7 +100,9 @@ def _kernel(rng: random.Random, *, symbolic: bool) -> _Kernel:
         lines += ["for i0 in pl.range(2):", f"    {last} = pl.add({last}, ta)"]
     lines += [f"o = pl.store({known[-1]}, [0, 0], o)", "return o"]
     attrs = rng.choice(["", '"level_hint": 1'])
-    return _Kernel((("a", kind, ""), ("b", kind, ""), ("o", kind, rng.choice(["Out", "InOut"]))), tuple(lines), attrs)
+    return _Kernel(
+        (("a", kind, ""), ("b", kind, ""), ("o", kind, rng.choice(["Out", "InOut"]))), tuple(lines), attrs
+    )
 
 
 def _number(dtype: str, rng: random.Random) -> str:
@@ -124,12 +126,12 @@ def _renamed(kernel: _Kernel, rng: random.Random) -> _Kernel:
 # --- mutations
 
 
-def _replaced(kernel: _Kernel, pattern: str, new: Callable[[re.Match[str]], str], rng: random.Random) -> _Kernel:
+def _replaced(
+    kernel: _Kernel, pattern: str, new: Callable[[re.Match[str]], str], rng: random.Random
+) -> _Kernel:
     """One occurrence of a pattern in the statements replaced; the constant added if there is none."""
     places = [
-        (number, match)
-        for number, line in enumerate(kernel.lines)
-        for match in re.finditer(pattern, line)
+        (number, match) for number, line in enumerate(kernel.lines) for match in re.finditer(pattern, line)
     ]
     number, match = rng.choice(places)
     line = kernel.lines[number]
@@ -186,7 +188,9 @@ def _shape(kernel: _Kernel, rng: random.Random) -> _Kernel:
 
 def _direction(kernel: _Kernel, rng: random.Random) -> _Kernel:
     name, kind, direction = kernel.params[-1]
-    return replace(kernel, params=(*kernel.params[:-1], (name, kind, "InOut" if direction == "Out" else "Out")))
+    return replace(
+        kernel, params=(*kernel.params[:-1], (name, kind, "InOut" if direction == "Out" else "Out"))
+    )
 
 
 def _attr(kernel: _Kernel, rng: random.Random) -> _Kernel:
