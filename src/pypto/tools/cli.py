@@ -75,7 +75,9 @@ def run(
     from pypto.tools.reports import arguments_table, print_table
     from pypto.tools.sessions import compare, runnable
 
+    started = time.perf_counter()
     chosen = runnable(program, output, check)
+    ready_seconds = time.perf_counter() - started
     arguments = make_arguments(
         chosen.parameters,
         seed=seed,
@@ -85,12 +87,12 @@ def run(
     )
     started = time.perf_counter()
     with chosen.open() as compiled:
-        compile_seconds = time.perf_counter() - started
+        ready_seconds += time.perf_counter() - started
         started = time.perf_counter()
         compiled(*(argument.value for argument in arguments))
         run_seconds = time.perf_counter() - started
     print_table(arguments_table(arguments))
-    typer.echo(f"ready in {compile_seconds:.3f} s, ran in {run_seconds * 1e3:.3f} ms")
+    typer.echo(f"ready in {ready_seconds:.3f} s, ran in {run_seconds * 1e3:.3f} ms")
     if save is not None:
         import numpy as np
 
