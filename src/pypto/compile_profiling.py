@@ -15,13 +15,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["CompileProfiler", "StageRecord", "get_active_profiler"]
+__all__ = ["CompileProfiler", "StageRecord", "get_active_profiler", "record_stage"]
 
 _ENVIRONMENT_SWITCH = "PYPTO_COMPILE_PROFILING"
 _NAME_WIDTH = 28
@@ -162,3 +162,9 @@ def get_active_profiler() -> CompileProfiler | None:
     if _process_profiler is None:
         _process_profiler = CompileProfiler()
     return _process_profiler
+
+
+def record_stage(name: str) -> AbstractContextManager[object]:
+    """Record a stage with the active profiler; without one, nothing is recorded."""
+    profiler = get_active_profiler()
+    return nullcontext() if profiler is None else profiler.stage(name)

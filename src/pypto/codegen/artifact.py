@@ -15,6 +15,7 @@ from pathlib import Path
 from pypto.codegen.kernel import generate_kernel
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME, core_folder, external_source, kernel_config_text
 from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
+from pypto.compile_profiling import record_stage
 from pypto.ir.enums import FunctionType
 from pypto.ir.expr import Call, GlobalVar, Submit
 from pypto.ir.program import Function, Program
@@ -86,7 +87,8 @@ def _write_build(
     failed_before = len(outcome.failures)
     result: OrchestrationResult | None = None
     try:
-        result = generate_orchestration(program, orchestration)
+        with record_stage("orchestration_codegen"):
+            result = generate_orchestration(program, orchestration)
     except Exception as error:  # reported with the kernels' failures
         outcome.failures.append((orchestration.name, error))
     if result is not None:
@@ -94,7 +96,8 @@ def _write_build(
         outcome.files.append(_write(path, _with_header(orchestration, result.code)))
     for kernel in _kernels(program, result):
         try:
-            source = generate_kernel(program, kernel)
+            with record_stage(f"kernel_codegen:{kernel.name}"):
+                source = generate_kernel(program, kernel)
         except Exception as error:
             outcome.failures.append((kernel.name, error))
             continue
