@@ -4,8 +4,8 @@
 
 Takes N random programs through all passes and compares what they compute with numpy at several stages, in
 random orders of the tasks at the end; with `--thorough` every property after every pass. Every program brings
-a pair of twin kernels for deduplication. Every EVERY-th program is also compiled with the C++ compiler and run
-on the task runtime (default 200; 0 for none). Failures are printed with a shrunk program, one per kind.
+a pair of twin kernels for deduplication. Every EVERY-th program is also compiled with the C++ compiler and
+run on the task runtime (default 200; 0 for none). Failures are printed with a shrunk program, one per kind.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each program also prints and reads back after every pass on its way down.
 """
 
-# ruff: noqa: E501, RET504 - DSL programs spell their types out, and return what they assign
+# ruff: noqa: RET504 - DSL programs spell their types out, and return what they assign
 
 from __future__ import annotations
 
@@ -33,12 +33,19 @@ def close(actual, expected):
 @pl.program
 class Chain:
     @pl.function(type=pl.FunctionType.InCore)
-    def inc(self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 32], pl.FP32], n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        n: pl.Scalar[pl.INT32],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         cur = x
         for _ in pl.range(n):
             nxt = pl.create_tensor([32, 32], dtype=pl.FP32)
@@ -59,12 +66,20 @@ def test_a_buffer_made_in_a_loop_outlives_its_iteration(tmp_path):
 @pl.program
 class Swap:
     @pl.function(type=pl.FunctionType.InCore)
-    def inc(self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 32], pl.FP32], y: pl.Tensor[[32, 32], pl.FP32], a_out: pl.Out[pl.Tensor[[32, 32], pl.FP32]], b_out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> tuple[pl.Tensor[[32, 32], pl.FP32], pl.Tensor[[32, 32], pl.FP32]]:
+    def main(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        y: pl.Tensor[[32, 32], pl.FP32],
+        a_out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        b_out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> tuple[pl.Tensor[[32, 32], pl.FP32], pl.Tensor[[32, 32], pl.FP32]]:
         a = x
         b = y
         for _ in pl.range(3):
@@ -75,7 +90,12 @@ class Swap:
 
 
 def test_carries_that_swap_keep_both_buffers(tmp_path):
-    x, y, a, b = random(32, 32), random(32, 32), np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    x, y, a, b = (
+        random(32, 32),
+        random(32, 32),
+        np.zeros((32, 32), np.float32),
+        np.zeros((32, 32), np.float32),
+    )
     run(Swap, tmp_path, x, y, a, b)
     close(a, y + 1)
     close(b, x + 1)
@@ -84,12 +104,19 @@ def test_carries_that_swap_keep_both_buffers(tmp_path):
 @pl.program
 class Decide:
     @pl.function(type=pl.FunctionType.InCore)
-    def inc(self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 32], pl.FP32], cnt: pl.Tensor[[4], pl.INT32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        cnt: pl.Tensor[[4], pl.INT32],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         c = pl.tensor.read(cnt, [1])
         if c > 2:
             t = pl.create_tensor([32, 32], dtype=pl.FP32)
@@ -119,12 +146,16 @@ def test_branches_and_while_loops_follow_values_of_tensors(tmp_path):
 @pl.program
 class Phases:
     @pl.function(type=pl.FunctionType.InCore)
-    def acc(self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+    def acc(
+        self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+    ) -> pl.Tensor[[8, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [8, 32]), pl.load(out, [0, 0], [8, 32])), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         with pl.manual_scope():
             prev = None
             for _ in pl.range(3):
@@ -143,12 +174,16 @@ def test_phases_of_parallel_submits_wait_for_the_phase_before(tmp_path):
 @pl.program
 class Ids:
     @pl.function(type=pl.FunctionType.InCore)
-    def acc(self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+    def acc(
+        self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+    ) -> pl.Tensor[[8, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [8, 32]), pl.load(out, [0, 0], [8, 32])), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+    ) -> pl.Tensor[[8, 32], pl.FP32]:
         with pl.manual_scope():
             ids = pl.array.create(4, pl.TASK_ID)
             last = None
@@ -170,12 +205,19 @@ def test_ids_kept_in_arrays_and_barriers_order_tasks(tmp_path):
 @pl.program
 class Omitted:
     @pl.function(type=pl.FunctionType.InCore)
-    def inc(self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 32], pl.FP32], flag: pl.Tensor[[2], pl.INT32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        flag: pl.Tensor[[2], pl.INT32],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         y, first = pl.submit(self.inc, x)
         z, second = pl.submit(self.inc, y, deps=[first])
         out, _third = pl.submit(self.inc, z, out, deps=[second], predicate=(flag[1] > 0))
@@ -196,7 +238,9 @@ ROWS = pl.dynamic("ROWS")
 @pl.program
 class Rows:
     @pl.function
-    def main(self, x: pl.Tensor[[ROWS, 64], pl.FP32], out: pl.Out[pl.Tensor[[ROWS, 64], pl.FP32]]) -> pl.Tensor[[ROWS, 64], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[ROWS, 64], pl.FP32], out: pl.Out[pl.Tensor[[ROWS, 64], pl.FP32]]
+    ) -> pl.Tensor[[ROWS, 64], pl.FP32]:
         n = pl.tensor.dim(x, 0)
         for i in pl.parallel(n // 8):
             with pl.at(level=pl.Level.CORE_GROUP):
@@ -214,7 +258,12 @@ def test_loops_count_by_the_extent_of_an_argument(tmp_path):
 @pl.program
 class TwoSteps:
     @pl.function
-    def main(self, a: pl.Tensor[[32, 32], pl.FP32], b: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self,
+        a: pl.Tensor[[32, 32], pl.FP32],
+        b: pl.Tensor[[32, 32], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         with pl.cluster():
             with pl.at(level=pl.Level.CORE_GROUP):
                 y = pl.matmul(a, b)
@@ -232,7 +281,9 @@ def test_steps_of_a_cluster_follow_one_another(tmp_path):
 @pl.program
 class Twice:
     @pl.function
-    def main(self, x: pl.Tensor[[8, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[8, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
         with pl.at(level=pl.Level.CORE_GROUP):
             y = pl.mul(x, 3.0)
         out[0:8, :] = y
@@ -249,12 +300,24 @@ def test_a_buffer_assembled_into_two_places_is_in_both(tmp_path):
 @pl.program
 class Scalars:
     @pl.function(type=pl.FunctionType.InCore)
-    def scale(self, x: pl.Tensor[[16, 16], pl.FP32], s: pl.Scalar[pl.FP32], n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+    def scale(
+        self,
+        x: pl.Tensor[[16, 16], pl.FP32],
+        s: pl.Scalar[pl.FP32],
+        n: pl.Scalar[pl.INT32],
+        out: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
         out = pl.store(pl.add(pl.mul(pl.load(x, [0, 0], [16, 16]), s), pl.cast(n, pl.FP32)), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[16, 16], pl.FP32], s: pl.Scalar[pl.FP32], n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+    def main(
+        self,
+        x: pl.Tensor[[16, 16], pl.FP32],
+        s: pl.Scalar[pl.FP32],
+        n: pl.Scalar[pl.INT32],
+        out: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
         half = n // 2
         rest = n % 3
         t = pl.create_tensor([16, 16], dtype=pl.FP32)
@@ -273,12 +336,16 @@ def test_division_rounds_down_and_small_literals_survive(tmp_path, n):
 @pl.program
 class Elements:
     @pl.function(type=pl.FunctionType.InCore)
-    def inc(self, x: pl.Tensor[[4], pl.INT32], out: pl.Out[pl.Tensor[[4], pl.INT32]]) -> pl.Tensor[[4], pl.INT32]:
+    def inc(
+        self, x: pl.Tensor[[4], pl.INT32], out: pl.Out[pl.Tensor[[4], pl.INT32]]
+    ) -> pl.Tensor[[4], pl.INT32]:
         out = pl.store(pl.add(pl.load(x, [0], [4]), 1), [0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.InOut[pl.Tensor[[4], pl.INT32]], out: pl.Out[pl.Tensor[[4], pl.INT32]]) -> pl.Tensor[[4], pl.INT32]:
+    def main(
+        self, x: pl.InOut[pl.Tensor[[4], pl.INT32]], out: pl.Out[pl.Tensor[[4], pl.INT32]]
+    ) -> pl.Tensor[[4], pl.INT32]:
         v = pl.tensor.read(x, [0])
         w = pl.max(v, pl.const(5, pl.INT32))
         pl.write(x, [1], w)
@@ -300,12 +367,16 @@ def test_elements_are_read_and_written_between_tasks(tmp_path):
 @pl.program
 class Nested:
     @pl.function(type=pl.FunctionType.InCore)
-    def acc(self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+    def acc(
+        self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+    ) -> pl.Tensor[[8, 32], pl.FP32]:
         out = pl.store(pl.add(pl.load(x, [0, 0], [8, 32]), pl.load(out, [0, 0], [8, 32])), [0, 0], out)
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[8, 32], pl.FP32], out: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+    ) -> pl.Tensor[[8, 32], pl.FP32]:
         total = 0
         for i in pl.range(3, 0, -1):
             for _ in pl.range(i):
