@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 
-from pypto.ir.expr import Call, Expr, Var
+from pypto.ir.expr import Call, Expr, MakeTuple, TupleGetItemExpr, Var
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.scope import ScopeStmt
 from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt, YieldStmt
@@ -68,6 +68,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.sources: dict[Var, _Sources] = {}
+        self.packed: dict[Var, MakeTuple] = {}
         self.kinds: dict[Var, CarryKind] = {}
 
     def block(self, body: Stmt | None) -> tuple[Expr, ...]:
@@ -80,7 +81,9 @@ class _Walk:
         return yielded
 
     def _stmt(self, stmt: Stmt) -> tuple[Expr, ...]:
-        if isinstance(stmt, AssignStmt):
+        if isinstance(stmt, AssignStmt) and isinstance(stmt.value, MakeTuple):
+            self.packed.setdefault(stmt.var, stmt.value)
+        elif isinstance(stmt, AssignStmt):
             self.sources.setdefault(stmt.var, self._of(stmt.value))
         elif isinstance(stmt, (ForStmt, WhileStmt)):
             self._loop(stmt)
@@ -108,6 +111,8 @@ class _Walk:
     def _of(self, expr: Expr) -> _Sources:
         if isinstance(expr, Var):
             return self.sources.get(expr) or frozenset({expr})
+        if isinstance(expr, TupleGetItemExpr) and isinstance(expr.tuple, Var) and expr.tuple in self.packed:
+            return self._of(self.packed[expr.tuple].elements_[expr.index])
         if not isinstance(expr, Call):
             return _CALLED
         position = RESULT_IS_ARGUMENT.get(expr.op.name)
