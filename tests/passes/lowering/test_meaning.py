@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import pypto.language as pl
+from pypto import ir
 from pypto.ir.return_lineage import explicit_returned_params
+from pypto.ir.walk import walk_stmts
 
 from .stages import check_meaning, random_args
 
@@ -544,3 +546,28 @@ def test_tensor_that_control_flow_chooses_is_handed_out_as_a_copy():
     for n in (0, 2):
         last = check_meaning(P, random_args((4, 32), (4, 32), n, (4, 32)))
         assert explicit_returned_params(last["main_incore_0"]) == (3,)
+
+
+def test_exchanged_tensors_need_no_tuple_in_the_kernel():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                a, b = pl.mul(x, 2.0), pl.mul(y, 3.0)
+                for _i in pl.range(3):
+                    a, b = b, a
+                o = pl.assemble(o, pl.sub(a, b), [0, 0])
+            return o
+
+    last = check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
+    kernel = last["main_incore_0"]
+    assert not any(
+        isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.MakeTuple)
+        for stmt in walk_stmts(kernel.body)
+    )

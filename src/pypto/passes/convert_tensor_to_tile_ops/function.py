@@ -16,6 +16,7 @@ from pypto.passes.convert_tensor_to_tile_ops.converters import CONVERTERS, PASS_
 from pypto.passes.convert_tensor_to_tile_ops.directions import with_written_directions
 from pypto.passes.convert_tensor_to_tile_ops.kernel import KernelLowering
 from pypto.passes.convert_tensor_to_tile_ops.returns import AddedOutput, add_outputs
+from pypto.passes.convert_tensor_to_tile_ops.tuples import without_tuple_literals
 from pypto.passes.storage import ProgramStorage, Storage
 
 __all__ = ["LoweredKernel", "lower_kernel"]
@@ -33,6 +34,7 @@ class LoweredKernel:
 
 def lower_kernel(function: ir.Function, program: ir.Program, dispatches: ProgramStorage) -> LoweredKernel:
     """Convert one kernel of `program`."""
+    function = without_tuple_literals(function)
     storage = kernel_storage(function, dispatches)
     meant = materialised_returns(function, storage, program)
     body = function.body
