@@ -47,7 +47,12 @@ BOUNDARIES = frozenset(
 
 
 def check_program(
-    generated: Generated, *, orders: int = 2, seeds: Sequence[int] = SEEDS, quick: bool = False
+    generated: Generated,
+    *,
+    orders: int = 2,
+    seeds: Sequence[int] = SEEDS,
+    quick: bool = False,
+    until: str | None = None,
 ) -> None:
     """Take a program through all passes and check the properties after each.
 
@@ -56,6 +61,7 @@ def check_program(
         seeds: the arguments to run on.
         quick: look at text and numbers only after a few passes and at the end, and verify only what a pass
             produces.
+        until: stop after this pass.
 
     Raises:
         Failure: one does not hold.
@@ -73,12 +79,16 @@ def check_program(
         held = held.difference(each.get_invalidated_properties()).union_with(each.get_produced_properties())
         due = each.get_produced_properties() if quick else held
         _attempt(name, "keeps promises", lambda due=due, program=program: _verify(due, program))
-        if program is seen or (quick and name not in BOUNDARIES):
+        if program is seen or (quick and name not in BOUNDARIES and name != until):
+            if name == until:
+                return
             continue
         seen = program
         _attempt(name, "round trip", lambda each=each, program=program: check_roundtrip(each, program))
         if name != "InlineFunctions":
             _check_numbers(name, program, generated, wanted)
+        if name == until:
+            return
     if quick:
         _attempt("all passes", "round trip", lambda program=program: check_roundtrip(each, program))
         _check_numbers("all passes", program, generated, wanted)
