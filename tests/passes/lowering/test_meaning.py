@@ -571,3 +571,25 @@ def test_exchanged_tensors_need_no_tuple_in_the_kernel():
         isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.MakeTuple)
         for stmt in walk_stmts(kernel.body)
     )
+
+
+def test_tensor_is_kept_beside_what_a_loop_computes_from_its_name():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            o: pl.Out[pl.Tensor[[8, 32], pl.FP32]],
+        ) -> pl.Tensor[[8, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                before = y
+                for _i in pl.range(2):
+                    y = pl.add(y, x)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o = pl.assemble(o, before, [0, 0])
+                o = pl.assemble(o, y, [4, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32), (8, 32)))

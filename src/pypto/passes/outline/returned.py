@@ -13,7 +13,7 @@ where the loop updates the tensor in place. Where the loop yields something else
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pypto import ir
 from pypto.ir.carry_kinds import CarryKind, carry_kinds
@@ -43,20 +43,35 @@ def returned_values(
     if loops and any(index is not None for index in indices):
         kinds = carry_kinds(body)
         truth = _truth(origins, loops, kinds, lineage)
-        doubtful = {
-            result: index
+        computed = _computed_from(body, origins, truth, lineage)
+        written = _written_params(body, origins, lineage, callees)
+        mended = {index: values for index, values in computed.items() if index not in written}
+        indices = [
+            index
+            if index is None or _may_return_param(result, mended.get(index, ()), truth, index, kinds, lineage)
+            else None
             for result, index in zip(results, indices, strict=True)
-            if index is not None and lineage.param_of(result, truth) != index
-        }
-        if doubtful:
-            deferred = _deferred(body, doubtful, origins, truth, kinds, lineage, callees)
-            indices = [
-                None if result in doubtful and result not in deferred else index
-                for result, index in zip(results, indices, strict=True)
-            ]
+        ]
     return [
         result if index is None else params[index] for result, index in zip(results, indices, strict=True)
     ]
+
+
+def _may_return_param(
+    result: ir.Var,
+    mended: Sequence[ir.Var],
+    truth: BodyLineage,
+    index: int,
+    kinds: Mapping[ir.Var, CarryKind],
+    lineage: ReturnLineage,
+) -> bool:
+    """Whether the parameter `index` may be returned for `result`.
+
+    `mended` are the values that ConvertTensorToTileOps would return where this parameter is returned.
+    """
+    if lineage.param_of(result, truth) == index:
+        return not mended
+    return list(mended) == [result] and kinds.get(result) is CarryKind.COMPUTED
 
 
 def _truth(
@@ -88,31 +103,18 @@ def _yielded(loop: Loop) -> tuple[ir.Expr, ...]:
     return last.value_
 
 
-def _deferred(
-    body: ir.Stmt,
-    doubtful: Mapping[ir.Var, int],
-    origins: BodyLineage,
-    truth: BodyLineage,
-    kinds: Mapping[ir.Var, CarryKind],
-    lineage: ReturnLineage,
-    callees: Mapping[str, ir.Function],
-) -> set[ir.Var]:
-    """The doubtful results that stand for their parameter until ConvertTensorToTileOps mends the return."""
-    written = _written_params(body, origins, lineage, callees)
-    descending: dict[int, list[ir.Var]] = {}
+def _computed_from(
+    body: ir.Stmt, origins: BodyLineage, truth: BodyLineage, lineage: ReturnLineage
+) -> dict[int, list[ir.Var]]:
+    """Per parameter the values at the top of the body that lineage takes for it although they are others."""
+    found: dict[int, list[ir.Var]] = {}
     for stmt in ir.flatten_to_stmts(body):
         bound = (stmt.var,) if isinstance(stmt, ir.AssignStmt) else getattr(stmt, "return_vars_", ())
         for var in bound:
             index = lineage.param_of(var, origins) if isinstance(var.type, ir.TensorType) else None
             if index is not None and lineage.param_of(var, truth) != index:
-                descending.setdefault(index, []).append(var)
-    return {
-        result
-        for result, index in doubtful.items()
-        if index not in written
-        and descending.get(index) == [result]
-        and kinds.get(result) is CarryKind.COMPUTED
-    }
+                found.setdefault(index, []).append(var)
+    return found
 
 
 def _written_params(
