@@ -12,8 +12,8 @@ from pypto.codegen.kernel.extents import bind_extents, unbound_extents
 from pypto.codegen.kernel.statements import emit_body
 from pypto.codegen.kernel.storage import StoragePlan, plan_storage
 from pypto.codegen.kernel.tensor_roots import tensor_roots
-from pypto.codegen.kernel.tuples import without_packed_tuples
 from pypto.ir.walk import vars_in
+from pypto.passes.convert_tensor_to_tile_ops.tuples import without_tuple_literals
 
 _MAX_TENSORS = 32
 _MAX_SCALARS = 16
@@ -46,7 +46,7 @@ def generate_kernel(program: ir.Program, func: ir.Function) -> KernelSource:
         raise ValueError(f"function '{func.name}' is of type {func.func_type.name}, which is not a kernel")
     if program.get_function(func.name) is not func:
         raise ValueError(f"function '{func.name}' is not the one of program '{program.name}'")
-    func = without_packed_tuples(func)
+    func = without_tuple_literals(func)  # also those of kernels that were written on tiles
     emitter = Emitter(func, _plan(func), tensor_roots(func.body))
     _emit_parameters(emitter, func)
     emit_body(emitter, func.body)
