@@ -1,8 +1,8 @@
 """Regions of buffers, and whether a region was written before.
 
-A region is a whole buffer, or the window that a slice cuts out of one. Windows compare only where they are
-constant: a window that depends on a loop variable overlaps its own buffer as a whole, but no other window for
-certain.
+A region is a whole buffer, or the window that a slice cuts out of one. A window that covers its buffer is the
+whole buffer. Two windows of one buffer overlap unless they are provably apart along some axis: a window of
+which nothing is known (of a reshaped view, say) overlaps every other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pypto import ir
+from pypto.ir.arith import Analyzer
 from pypto.ir.views import same_extents
 from pypto.ir.walk import walk_stmts
 from pypto.passes.storage import Storage
@@ -21,16 +22,23 @@ __all__ = ["Region", "Regions", "WrittenRegions"]
 Box = tuple[tuple[int, int], ...]
 """Per axis start and end."""
 
+Window = tuple[tuple[ir.Expr, ir.Expr], ...]
+"""Per axis start and end, as expressions."""
+
+_COMPARED = 64
+"""A window whose place is not constant is compared with so many others; among more it overlaps."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """What a root is: `base` is the buffer, `box` the window in it; None unless `root` is a slice of constant
-    place.
+    """What a root is: `base` is the buffer, `window` the part of it, None for all or an unknown part; `box`
+    is the window if its place is constant.
     """
 
     root: ir.Var
     base: ir.Var
     box: Box | None
+    window: Window | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -76,19 +84,31 @@ def _window(root: ir.Var, call: ir.Call, parent: Region) -> Region:
     assert isinstance(shape, ir.MakeTuple) and isinstance(offset, ir.MakeTuple)
     source = call.args_[0].type
     assert isinstance(source, ir.TensorType) and isinstance(parent.root.type, ir.TensorType)
-    extents = _constants(shape.elements_)
-    starts = _constants(offset.elements_)
-    if extents is None or starts is None or len(extents) != len(starts) or len(extents) != len(source.shape_):
+    rank = len(source.shape_)
+    if (
+        (len(shape.elements_), len(offset.elements_)) != (rank, rank)
+        or len(parent.root.type.shape_) != rank
+        or not _same_shape(source, parent.root.type)
+        or (not parent.is_whole and parent.window is None)
+    ):
         return Region(root, parent.base, None)
-    if len(source.shape_) != len(parent.root.type.shape_) or not _same_shape(source, parent.root.type):
-        return Region(root, parent.base, None)
-    origin = (0,) * len(starts)
-    if not parent.is_whole:
-        if parent.box is None or len(parent.box) != len(starts):
-            return Region(root, parent.base, None)
-        origin = tuple(start for start, _ in parent.box)
-    box = tuple((o + s, o + s + e) for o, s, e in zip(origin, starts, extents, strict=True))
-    return Region(root, parent.base, box)
+    starts = list(offset.elements_)
+    if parent.window is not None:
+        starts = [ir.add(origin, start) for (origin, _), start in zip(parent.window, starts, strict=True)]
+    elif _is_origin(starts) and same_extents(shape.elements_, parent.root.type.shape_):
+        return parent
+    simplify = Analyzer().simplify
+    window = tuple(
+        (simplify(start), simplify(ir.add(start, extent)))
+        for start, extent in zip(starts, shape.elements_, strict=True)
+    )
+    lows, highs = _constants([low for low, _ in window]), _constants([high for _, high in window])
+    box = None if lows is None or highs is None else tuple(zip(lows, highs, strict=True))
+    return Region(root, parent.base, box, window)
+
+
+def _is_origin(starts: Sequence[ir.Expr]) -> bool:
+    return all(isinstance(start, ir.ConstInt) and start.value == 0 for start in starts)
 
 
 def _same_shape(a: ir.TensorType, b: ir.TensorType) -> bool:
@@ -135,18 +155,24 @@ class _Windows:
 
 
 class WrittenRegions:
-    """A multiset of regions with the question whether a further one overlaps any of them for certain."""
+    """A multiset of regions with the question whether a further one may overlap any of them."""
 
     def __init__(self) -> None:
         self._roots: dict[ir.Var, int] = {}
         self._any_of: dict[ir.Var, int] = {}  # regions per buffer
         self._windows: dict[ir.Var, _Windows] = {}
+        self._parts: dict[ir.Var, list[Region]] = {}  # all windows of a buffer
+        self._moving: dict[ir.Var, list[Region]] = {}  # those whose place is not constant
 
     def add(self, region: Region) -> None:
         self._roots[region.root] = self._roots.get(region.root, 0) + 1
         self._any_of[region.base] = self._any_of.get(region.base, 0) + 1
         if region.box:
             self._windows.setdefault(region.base, _Windows()).add(region.box)
+        if not region.is_whole:
+            self._parts.setdefault(region.base, []).append(region)
+            if region.box is None:
+                self._moving.setdefault(region.base, []).append(region)
 
     def remove(self, region: Region) -> None:
         """Take back one `add` of the region."""
@@ -154,6 +180,10 @@ class WrittenRegions:
         self._any_of[region.base] -= 1
         if region.box:
             self._windows[region.base].remove(region.box)
+        if not region.is_whole:
+            self._parts[region.base].remove(region)
+            if region.box is None:
+                self._moving[region.base].remove(region)
 
     def overlap(self, region: Region) -> bool:
         """Whether it was written: itself, the buffer around it, a part of it, an overlapping window."""
@@ -161,5 +191,24 @@ class WrittenRegions:
             return True
         if region.is_whole:
             return bool(self._any_of.get(region.base))
+        if region.box is None:
+            return _may_touch(region, self._parts.get(region.base, []))
         windows = self._windows.get(region.base)
-        return bool(region.box and windows and windows.overlap(region.box))
+        if windows is not None and windows.overlap(region.box):
+            return True
+        return _may_touch(region, self._moving.get(region.base, []))
+
+
+def _may_touch(region: Region, others: Sequence[Region]) -> bool:
+    return len(others) > _COMPARED or any(not _are_apart(region, other) for other in others)
+
+
+def _are_apart(one: Region, other: Region) -> bool:
+    """Whether two windows of one buffer provably have no element in common."""
+    if one.window is None or other.window is None or len(one.window) != len(other.window):
+        return False
+    ends_before = Analyzer().can_prove_greater_equal
+    return any(
+        ends_before(ir.sub(low, other_high), 0) or ends_before(ir.sub(other_low, high), 0)
+        for (low, high), (other_low, other_high) in zip(one.window, other.window, strict=True)
+    )

@@ -11,8 +11,8 @@ is ordered (`InOut`).
    first rule that applies (`_direction`).
 
 Slices are roots of their own, so that disjoint parts of one tensor can be written at the same time. Two
-slices with constant windows that overlap, and a slice with the whole it is taken from, count as the same
-region.
+slices that are not provably apart, and a slice with the whole it is taken from, count as the same region.
+Iterations of a parallel loop are apart by contract.
 """
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ def directions(program: ir.Program, entry: str = "main") -> list[list[ir.ArgDire
 
 
 def with_main(body: str, params: str = "o: pl.Out[T]", result: str = "o") -> ir.Program:
-    """A program of two kernels (`fill` writes `o`, `bump` reads and writes it) and the given `main`."""
+    """A program of three kernels (`fill` writes `o`, `half` half of it, `bump` reads and writes it) and the given
+    `main`.
+    """
     lines = "\n".join(f"        {line}" for line in body.strip("\n").split("\n"))
     text = f"""
 import pypto.language as pl
@@ -37,6 +39,11 @@ class P:
     @pl.function(type=pl.FunctionType.InCore)
     def bump(self, x: T, o: pl.InOut[T]) -> T:
         o = pl.store(pl.add(pl.load(x, [0, 0], [16, 32]), pl.load(o, [0, 0], [16, 32])), [0, 0], o)
+        return o
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def half(self, x: T, o: pl.Out[pl.Tensor[[8, 32], pl.FP32]]) -> pl.Tensor[[8, 32], pl.FP32]:
+        o = pl.store(pl.load(x, [0, 0], [8, 32]), [0, 0], o)
         return o
 
     @pl.function(type=pl.FunctionType.Orchestration)
@@ -195,6 +202,37 @@ def test_overlapping_slices_are_ordered():
         A.OutputExisting,
         A.OutputExisting,
     ]
+
+
+def test_slices_that_may_overlap_are_ordered():
+    moving = "pl.slice(o, [8, 32], [n, 0])"
+    assert slices("o[0:8, :]", moving) == [A.OutputExisting, A.InOut]
+    assert slices(moving, "o[0:8, :]") == [A.OutputExisting, A.InOut]
+    assert slices(moving, moving) == [A.OutputExisting, A.InOut]
+    assert slices(moving, "pl.slice(o, [8, 32], [n * 2, 0])") == [A.OutputExisting, A.InOut]
+
+
+def test_parts_written_in_parallel_are_ordered_after_earlier_writers_only():
+    program = with_main("""
+for i in pl.parallel(2):
+    a = pl.slice(o, [8, 32], [i * 8, 0])
+    a = self.half(x, a)
+for j in pl.parallel(2):
+    b = pl.slice(o, [8, 32], [j * 8, 0])
+    b = self.half(x, b)
+""")
+    assert [each[1] for each in directions(program)] == [A.OutputExisting, A.InOut]
+
+
+def test_slice_that_covers_its_buffer_is_the_buffer():
+    program = with_main("""
+a = pl.slice(o, [16, 32], [0, 0])
+a = self.fill(x, a)
+for j in pl.parallel(2):
+    b = pl.slice(o, [8, 32], [j * 8, 0])
+    b = self.half(x, b)
+""")
+    assert [each[1] for each in directions(program)] == [A.OutputExisting, A.InOut]
 
 
 def test_slice_of_a_buffer_that_was_written_whole_is_ordered():
