@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from pypto import LogLevel, set_log_level
 from pypto.testing.checks import Failure, check_program, check_twins
 from pypto.testing.compiled import check_compiled
 from pypto.testing.programs import Generated, make_program
@@ -53,6 +54,7 @@ def main() -> int:
     def check(generated: Generated) -> None:
         check_program(generated, quick=not options.thorough)
 
+    set_log_level(LogLevel.ERROR)
     counts: collections.Counter[str] = collections.Counter()
     kinds: dict[tuple[str, str], list[int]] = {}
     started = reported = time.perf_counter()
