@@ -22,9 +22,7 @@ def directions(program: ir.Program, entry: str = "main") -> list[list[ir.ArgDire
 
 
 def with_main(body: str, params: str = "o: pl.Out[T]", result: str = "o") -> ir.Program:
-    """A program of three kernels (`fill` writes `o`, `half` half of it, `bump` reads and writes it) and the given
-    `main`.
-    """
+    """A program with a given `main`; `fill` writes `o`, `half` half of it, `bump` reads and writes it."""
     lines = "\n".join(f"        {line}" for line in body.strip("\n").split("\n"))
     text = f"""
 import pypto.language as pl
