@@ -155,7 +155,7 @@ class Store:
         """Gives the keys that living processes use; during the block none can take another one."""
         with self._disk_errors(), _locked(self._upkeep_lock, fcntl.LOCK_EX):
             self._remove_abandoned()
-            yield {key for path in (self.root / "users").glob("*") for key in path.read_text().split()}
+            yield {key for path in (self.root / "users").glob("*") for key in _keys_in(path)}
 
     def _take(self, key: str, path: Path, record: Path) -> bool:
         """Whether the store holds a sound file; if so, it stays as long as this process lives."""
@@ -233,6 +233,14 @@ class Store:
             if error.errno in _NO_SPACE:
                 raise no_space(self.root) from error
             raise StoreError(f"cannot use the binary store in {self.root}: {error}") from error
+
+
+def _keys_in(path: Path) -> list[str]:
+    """The keys that a process lists as used; none when it has just ended and taken its list along."""
+    try:
+        return path.read_text().split()
+    except FileNotFoundError:
+        return []
 
 
 @contextmanager
