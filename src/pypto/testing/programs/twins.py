@@ -30,12 +30,12 @@ class _Kernel:
             f"{param}: {f'pl.{direction}[{kind.annotation}]' if direction else kind.annotation}"
             for param, kind, direction in self.params
         )
-        attrs = [f"pl.func_attr({{{self.attrs}}})"] if self.attrs else []
+        attrs = f", attrs={{{self.attrs}}}" if self.attrs else ""
         result = self.params[-1][1].annotation
         return [
-            "@pl.function(type=pl.FunctionType.InCore)",
+            f"@pl.function(type=pl.FunctionType.InCore{attrs})",
             f"def {name}(self, {declared}) -> {result}:",
-            *indent([*attrs, *self.lines]),
+            *indent(list(self.lines)),
             "",
         ]
 
