@@ -17,12 +17,14 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto.ir.carry_kinds import RESULT_IS_ARGUMENT, CarryKind, carry_kinds
-from pypto.ir.enums import FunctionType, ParamDirection
+from pypto.ir.enums import ArgEffect, FunctionType, ParamDirection
 from pypto.ir.expr import Call, ConstInt, Expr, MakeTuple, Submit, TupleGetItemExpr, Var
+from pypto.ir.op_registry import get_op_def
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, WhileStmt
+from pypto.ir.tree import flatten_to_stmts
 from pypto.ir.types import CommCtxType, TensorType, TupleType, Type
-from pypto.ir.walk import walk_stmts
+from pypto.ir.walk import exprs_of, walk_stmts
 
 __all__ = ["BodyLineage", "ReturnLineage", "ReturnedParams", "argument_of_param", "explicit_returned_params"]
 
@@ -171,6 +173,9 @@ class ReturnLineage:
         mapped = []
         for value in values:
             mapped.append((yield from self._trace(value, body)) if isinstance(value, Var) else None)
+        if function.func_type is FunctionType.InCore:
+            stand_ins = _stand_ins(function)
+            return tuple(None if index in stand_ins else index for index in mapped)
         return tuple(mapped)
 
     def _forwarded_map(
@@ -277,6 +282,38 @@ class ReturnLineage:
         if len(returned) != 1 or returned[0] is None:
             return None
         return argument_of_param(call, callee, returned[0])
+
+
+def _stand_ins(kernel: Function) -> set[int]:
+    """The parameters that a kernel returns in place of what its loops compute from them.
+
+    Outlining leaves it at that if the parameter is not written; ConvertTensorToTileOps returns the computed
+    value instead, in memory of its own.
+    """
+    naive = BodyLineage.of(kernel.body, kernel.params_)
+    if not naive.carries:
+        return set()
+    strict = BodyLineage.of(kernel.body, kernel.params_, passing=_IN_PLACE)
+    lineage = ReturnLineage({})
+    computed: set[int] = set()
+    for stmt in flatten_to_stmts(kernel.body):
+        for result in getattr(stmt, "return_vars_", ()):
+            index = lineage.param_of(result, naive)
+            if index is not None and lineage.param_of(result, strict) != index:
+                computed.add(index)
+    if not computed:
+        return computed
+    for stmt in walk_stmts(kernel.body):
+        for call in exprs_of(stmt):
+            definition = get_op_def(call.op.name) if isinstance(call, Call) else None
+            if definition is None or not isinstance(call, Call):
+                continue
+            for position, arg in enumerate(call.args_):
+                if isinstance(arg, Var) and definition.effect(position, call.kwargs_) is not ArgEffect.Read:
+                    written = lineage.param_of(arg, naive)
+                    if written is not None:
+                        computed.discard(written)
+    return computed
 
 
 def argument_of_param(call: Call | Submit, callee: Function, index: int) -> Expr | None:

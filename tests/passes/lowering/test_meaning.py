@@ -593,3 +593,25 @@ def test_tensor_is_kept_beside_what_a_loop_computes_from_its_name():
             return o
 
     check_meaning(P, random_args((4, 32), (4, 32), (8, 32)))
+
+
+def test_group_hands_out_what_its_kernel_computes_anew():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[16, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.cluster():  # noqa: SIM117
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    for i in pl.range(n):
+                        y = pl.slice(x, [4, 32], [i * 4, 0])
+            o = pl.assemble(o, y, [0, 0])
+            return o
+
+    for n in (0, 2):
+        check_meaning(P, random_args((16, 32), (4, 32), n, (4, 32)))

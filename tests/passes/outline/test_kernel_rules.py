@@ -124,6 +124,21 @@ def test_reads_of_declared_extents_fold_when_an_opaque_function_is_promoted():
     ir.assert_structural_equal(actual, twin, enable_auto_mapping=True)
 
 
+def test_reads_in_the_block_count_of_a_launch_fold_too():
+    source = """
+        @{kind}
+        def main(self, a: pl.Tensor[[M, 32], pl.FP32], o: pl.Out[pl.Tensor[[M, 32], pl.FP32]]):
+            for b in pl.spmd(pl.tensor.dim(a, 0) // 16):
+                t = pl.load(a, [b * 16, 0], [16, 32])
+                o = pl.store(t, [b * 16, 0], o)
+        """
+    steps = (passes.outline_incore_scopes, passes.outline_cluster_scopes)
+    actual, twin = (
+        run(program(source.format(kind=k), header='M = pl.dynamic("M")'), *steps) for k in ("opaque", "orch")
+    )
+    ir.assert_structural_equal(actual, twin, enable_auto_mapping=True)
+
+
 def test_an_opaque_function_without_scope_keeps_its_reads():
     source = run(
         program(

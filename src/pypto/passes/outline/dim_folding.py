@@ -8,7 +8,7 @@ function an Orchestration, it folds here, so that both spellings of a program be
 from __future__ import annotations
 
 from pypto import ir
-from pypto.ir.rewrite import Substitution
+from pypto.ir.rewrite import Substitution, map_expr
 from pypto.ir.walk import map_substatements, walk_stmts
 
 __all__ = ["fold_declared_extents"]
@@ -28,10 +28,25 @@ def fold_declared_extents(function: ir.Function) -> ir.Function:
     if not symbols:
         return function
     folded = _find_reads(function.body, symbols)
-    if not folded:
-        return function
-    kept = ir.flatten_stmts([_without_definitions(function.body, folded)], function.body.span)
-    return function.replace(body=Substitution(folded).stmt(kept))
+    body = function.body
+    if folded:
+        kept = ir.flatten_stmts([_without_definitions(body, folded)], body.span)
+        body = Substitution(folded).stmt(kept)
+    return function.replace(body=_with_folded_counts(body, symbols))
+
+
+def _with_folded_counts(stmt: ir.Stmt, symbols: set[ir.Var]) -> ir.Stmt:
+    """Fold reads inside the block count of a launch as well: no assignment binds them, but the parser folds
+    them.
+    """
+    if not isinstance(stmt, ir.SpmdScopeStmt):
+        return map_substatements(stmt, lambda inner: _with_folded_counts(inner, symbols))
+
+    def fold(expr: ir.Expr) -> ir.Expr:
+        extent = _extent_read(expr)
+        return extent if isinstance(extent, ir.Var) and extent in symbols else expr
+
+    return stmt.replace(core_num=map_expr(stmt.core_num, fold), body=_with_folded_counts(stmt.body, symbols))
 
 
 def _find_reads(body: ir.Stmt, symbols: set[ir.Var]) -> dict[ir.Var, ir.Expr]:
