@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import signal
 import struct
 import threading
 import weakref
@@ -20,6 +21,7 @@ from pypto.runtime import build
 
 _VOID = ctypes.c_void_p
 _ERROR_BYTES = 4096
+_INTERRUPTED = 2
 _LARGE_CODE = 1 << 20
 _DESCRIPTOR = struct.Struct("=QQQ5I5III")
 _OPTIONS = struct.Struct("@6iP")
@@ -132,7 +134,7 @@ class NativeProgram:
 
     def run(self, layouts: bytes, addresses: Sequence[int], scalars: Sequence[int], options: bytes) -> None:
         """Run on tensors whose packed layouts are joined in `layouts`. Raises `RuntimeError` for a failed
-        run.
+        run, `KeyboardInterrupt` for one that a person ended.
 
         The memory at `addresses` must stay alive and unmoved until the call returns.
         """
@@ -146,9 +148,13 @@ class NativeProgram:
             (ctypes.c_uint64 * m)(*scalars),
             m,
             options,
+            _interruptible(),
             error,
             _ERROR_BYTES,
         )
+        if failed == _INTERRUPTED:
+            signal.pthread_sigmask(signal.SIG_BLOCK, ())  # runs the pending handler
+            raise KeyboardInterrupt
         if failed:
             raise RuntimeError(error.value.decode(errors="replace"))
 
@@ -184,6 +190,12 @@ def orchestrations_loaded() -> int:
     return _orchestrations_loaded
 
 
+def _interruptible() -> bool:
+    """Whether Ctrl-C ends the run: where it raises `KeyboardInterrupt` in Python code."""
+    on_main = threading.current_thread() is threading.main_thread()
+    return on_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def use_runtime(library: Path) -> None:
     """Take the task runtime from `library`, unless this process has loaded one already."""
     _runtime(library)
@@ -205,7 +217,7 @@ def _load_runtime(path: Path) -> ctypes.CDLL:
         "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID, u64]),
         "pypto_program_free": (None, [_VOID]),
         "pypto_program_add_kernel": (None, [_VOID, i32, _VOID, u64, i32, text]),
-        "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, text, u64]),
+        "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, i32, text, u64]),
         "pypto_shutdown": (None, []),
         "pypto_trace_new": (_VOID, []),
         "pypto_trace_free": (None, [_VOID]),

@@ -237,6 +237,7 @@ def test_a_while_loop_is_a_loop_whose_condition_reads_the_carries(tmp_path):
         """\
         int64_t n__rv = 10;
         while (n__rv > 0) {
+            if (rt_is_fatal()) break;
             n__rv = (n__rv - 1);
         }
 """

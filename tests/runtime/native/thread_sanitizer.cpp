@@ -147,7 +147,7 @@ void call(pypto::Program* program, int32_t workers, uint64_t seed) {
         uint64_t addresses[2] = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(y.data())};
         pypto::RunOptions options{threads, 64, 24, 48, 0, 5, nullptr};
         char error[256];
-        int32_t failed = pypto_run(program, layouts, addresses, 2, &seed, 1, &options, error, sizeof error);
+        int32_t failed = pypto_run(program, layouts, addresses, 2, &seed, 1, &options, 0, error, sizeof error);
         if (failed != 0) return;  // some tasks did not run
         if (threads == 1) {
             serial_x = x;

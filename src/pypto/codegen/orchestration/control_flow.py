@@ -33,6 +33,9 @@ EmitBody = Callable[[Emission, Stmt, Targets], None]
 
 # --- loops
 
+_LEAVE = "if (rt_is_fatal()) break;"  # a failed or interrupted run ends, whatever the loop waits for
+_SHORT_LOOP = 1024
+
 
 def emit_for(emission: Emission, loop: ForStmt, emit_body: EmitBody) -> None:
     """A counted loop with its carries."""
@@ -52,9 +55,18 @@ def emit_for(emission: Emission, loop: ForStmt, emit_body: EmitBody) -> None:
     counts_up = isinstance(loop.step, ConstInt) and loop.step.value > 0
     non_negative = counts_up and is_non_negative(emission, loop.start)
     emission.bind(loop.loop_var, Binding(counter, emission.block, non_negative=non_negative))
+    if not _is_short(loop):
+        emission.line(_LEAVE)
     emit_body(emission, loop.body, targets)
     condition = _loop_condition(loop.step, counter, stop, step)
     emission.close(f"for (int64_t {counter} = {start}; {condition}; {counter} += {step}) {{")
+
+
+def _is_short(loop: ForStmt) -> bool:
+    start, stop, step = loop.start, loop.stop, loop.step
+    if isinstance(start, ConstInt) and isinstance(stop, ConstInt) and isinstance(step, ConstInt):
+        return step.value != 0 and len(range(start.value, stop.value, step.value)) <= _SHORT_LOOP
+    return False
 
 
 def _loop_condition(step: Expr, counter: str, stop: str, step_text: str) -> str:
@@ -165,6 +177,7 @@ def emit_while(emission: Emission, loop: WhileStmt, emit_body: EmitBody) -> None
         )
     condition = condition_text(emission, loop.condition)
     emission.open(BlockKind.LOOP)
+    emission.line(_LEAVE)
     emit_body(emission, loop.body, targets)
     emission.close(f"while ({condition}) {{")
 

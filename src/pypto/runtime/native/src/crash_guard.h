@@ -1,4 +1,5 @@
-// Turns a crash inside a kernel (a wild access, a division by zero, a failed assertion) into a failed task.
+// Turns a crash inside a kernel (a wild access, a division by zero, a failed assertion) into a failed task, and
+// takes threads out of kernels that do not return.
 //
 // A thread that enters a kernel says where to go on when the kernel dies. A signal on any other thread, or
 // outside a kernel, goes to whoever handled it before.
@@ -6,6 +7,8 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
 
 #include <mutex>
 
@@ -22,8 +25,26 @@ public:
             // Not deferred: the handler leaves by a jump, so the signal would stay blocked.
             action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
             for (int i = 0; i < kSignals; ++i) sigaction(kHandled[i].number, &action, &previous_[i]);
+            action.sa_sigaction = &CrashGuard::handle_eviction;
+            sigaction(kEviction, &action, &before_eviction_);
         });
     }
+
+    // Machine code of a kernel's library.
+    struct Code {
+        uintptr_t begin = 0;
+        uintptr_t end = 0;
+    };
+
+    // The code of the kernel that this thread runs.
+    static Code& code() {
+        static thread_local Code range;
+        return range;
+    }
+
+    // Sent to a thread, makes it leave its kernel. It stays when it is in code that the kernel has called, which
+    // may hold a lock: send it again later. By default nobody notices this signal.
+    static constexpr int kEviction = SIGURG;
 
     // Where a crash of this thread continues; null outside kernels.
     static jmp_buf*& landing() {
@@ -36,7 +57,7 @@ public:
         for (const Handled& signal : kHandled) {
             if (jumped == kCrashed + signal.number) return signal.text;
         }
-        return "crash";
+        return jumped == kCrashed + kEviction ? "given up, because the run is over" : "crash";
     }
 
     static constexpr int kCrashed = 1000;  // jump values above it are signals
@@ -66,6 +87,29 @@ private:
         }
     }
 
+    static void handle_eviction(int number, siginfo_t* info, void* context) {
+        jmp_buf* place = landing();
+        uintptr_t at = program_counter(context);
+        if (place != nullptr && info->si_code == SI_TKILL && code().begin <= at && at < code().end) {
+            landing() = nullptr;
+            longjmp(*place, kCrashed + number);
+        }
+        if (before_eviction_.sa_handler != SIG_DFL) pass_on(before_eviction_, number, info, context);
+    }
+
+    // Where the interrupted thread is; 0 on machines that this does not know.
+    static uintptr_t program_counter(void* context) {
+#if defined(__x86_64__) && defined(__linux__)
+        return static_cast<uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__) && defined(__linux__)
+        return static_cast<uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
+#else
+        (void)context;
+        return 0;
+#endif
+    }
+
+public:
     static void pass_on(const struct sigaction& previous, int number, siginfo_t* info, void* context) {
         if (previous.sa_flags & SA_SIGINFO) {
             previous.sa_sigaction(number, info, context);
@@ -76,6 +120,8 @@ private:
         }
     }
 
+private:
+    static inline struct sigaction before_eviction_ = {};
     static inline struct sigaction previous_[kSignals] = {};
 };
 

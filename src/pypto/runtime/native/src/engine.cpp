@@ -4,7 +4,8 @@
 
 namespace pypto {
 
-Run* Engine::acquire_run(const RunOptions& options) {
+Run* Engine::acquire_run(const RunOptions& options, bool interruptible) {
+    uint64_t use = interruptible ? interrupts_.arm() : 0;
     std::lock_guard<std::mutex> guard(mutex_);
     if (idle_runs_.empty()) {
         all_runs_.push_back(std::make_unique<Run>(*this));
@@ -13,6 +14,10 @@ Run* Engine::acquire_run(const RunOptions& options) {
     Run* run = idle_runs_.back();
     idle_runs_.pop_back();
     run->prepare(options);
+    if (interruptible) {
+        interruptible_ = run;
+        interruptible_use_ = use;
+    }
     active_.push_back(run);
     if (options.stall_seconds > 0) {
         watched_.push_back(run);
@@ -31,9 +36,32 @@ Run* Engine::acquire_run(const RunOptions& options) {
 
 void Engine::release_run(Run* run) {
     std::lock_guard<std::mutex> guard(mutex_);
+    if (run == interruptible_) {
+        interrupts_.disarm();
+        interruptible_ = nullptr;
+    }
     active_.erase(std::find(active_.begin(), active_.end(), run));
     watched_.erase(std::remove(watched_.begin(), watched_.end(), run), watched_.end());
     idle_runs_.push_back(run);
+}
+
+bool Engine::interrupt(uint64_t use, bool first) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (interruptible_ == nullptr || interruptible_use_ != use) return false;
+    if (first) interruptible_->interrupt();
+    else Lane::evict(interruptible_);
+    return true;
+}
+
+// Runs of threads that the process does not wait for.
+void Engine::end_active_runs(std::unique_lock<std::mutex>& lock) {
+    for (Run* run : active_) run->fail("the process ends");
+    for (int tries = 0; !active_.empty() && tries < 400; ++tries) {
+        for (Run* run : active_) Lane::evict(run);
+        lock.unlock();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        lock.lock();
+    }
 }
 
 void Engine::watchdog_main() {
@@ -86,8 +114,10 @@ void Engine::worker_main() {
 
 void Engine::stop() {
     std::vector<std::thread> ending;
+    interrupts_.stop();
     {
-        std::lock_guard<std::mutex> guard(mutex_);
+        std::unique_lock<std::mutex> lock(mutex_);
+        end_active_runs(lock);
         stopping_ = true;
         ending.swap(workers_);
         wake_.notify_all();

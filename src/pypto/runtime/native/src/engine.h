@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "buffers.h"
+#include "interrupt.h"
 #include "lanes.h"
 
 namespace pypto {
@@ -40,7 +41,8 @@ public:
         return *made;
     }
 
-    Run* acquire_run(const RunOptions& options);
+    // `interruptible`: SIGINT ends the run. Only for the main thread of the process.
+    Run* acquire_run(const RunOptions& options, bool interruptible);
     void release_run(Run* run);
 
     // Called after a task was made ready: wakes a worker when there is one asleep and none looking for work.
@@ -49,16 +51,21 @@ public:
     BufferPool& buffers() { return buffers_; }
     GangThreads& gangs() { return gangs_; }
 
-    // Ends all threads. Only when no run is active.
+    // Ends all threads, and the runs that are still active.
     void stop();
 
 private:
+    bool interrupt(uint64_t use, bool first);
+    void end_active_runs(std::unique_lock<std::mutex>& lock);
     void worker_main();
     void watchdog_main();
     Run* pick();
 
     BufferPool buffers_;
     GangThreads gangs_;
+    Interrupts interrupts_{[this](uint64_t use, bool first) { return interrupt(use, first); }};
+    Run* interruptible_ = nullptr;
+    uint64_t interruptible_use_ = 0;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::atomic<int32_t> asleep_{0};

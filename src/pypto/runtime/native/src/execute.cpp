@@ -19,6 +19,7 @@ void Run::prepare(const RunOptions& options) {
     completed_.store(0, std::memory_order_relaxed);
     stalled_seconds_ = 0;
     error_.clear();
+    interrupted_.store(false, std::memory_order_relaxed);
     fatal_.store(0, std::memory_order_release);
 }
 
@@ -199,6 +200,11 @@ void Run::sleep_until_progress(Done done) {
     caller_waiting_.store(1, std::memory_order_seq_cst);
     if (!done() && ready_.empty()) caller_wake_.wait_for(lock, std::chrono::seconds(1));
     caller_waiting_.store(0, std::memory_order_relaxed);
+}
+
+void Run::interrupt() {
+    interrupted_.store(true, std::memory_order_relaxed);
+    fail("interrupted");
 }
 
 // A kernel cannot be stopped, so the person is told at once; the run ends when its kernels return.

@@ -2,6 +2,8 @@
 // together.
 #pragma once
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
@@ -61,6 +63,17 @@ public:
         return text.empty() ? "none" : text;
     }
 
+    // Takes the threads out of the kernels that they execute for `run`, as far as that is safe at this moment.
+    static void evict(const void* run) {
+        std::lock_guard<std::mutex> guard(registry().mutex);
+        for (Lane* lane : registry().lanes) {
+            if (lane->running_.load(std::memory_order_acquire) == nullptr) continue;
+            if (lane->run_.load(std::memory_order_relaxed) == run) {
+                pthread_kill(lane->thread_, CrashGuard::kEviction);
+            }
+        }
+    }
+
     // Runs one block of one lane of `task`, with `group` if others run beside it. False when the kernel
     // failed; failure() says how.
     bool call(const void* run, const Task& task, uint32_t lane, int32_t block, LaneGroup* group, bool checked,
@@ -91,6 +104,7 @@ public:
         run_.store(run, std::memory_order_relaxed);
         block_.store(block, std::memory_order_relaxed);
         slot_.store(slot, std::memory_order_relaxed);
+        CrashGuard::code() = kernel.code;
         running_.store(&kernel, std::memory_order_release);
         bool succeeded = enter(kernel.entry);
         running_.store(nullptr, std::memory_order_relaxed);
@@ -259,6 +273,7 @@ private:
         return true;
     }
 
+    const pthread_t thread_ = pthread_self();
     std::atomic<const Kernel*> running_{nullptr};
     std::atomic<const void*> run_{nullptr};
     std::atomic<int32_t> block_{0};

@@ -66,6 +66,8 @@ public:
     void scope_begin(PTO2ScopeMode mode);
     void scope_end();
     __attribute__((format(printf, 2, 3))) void fail(const char* format, ...);
+    void interrupt();  // fails the run on behalf of a person
+    bool was_interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
     bool is_fatal() const { return fatal_.load(std::memory_order_acquire) != 0; }
     const RunOptions& options() const { return options_; }
 
@@ -143,6 +145,7 @@ private:
     uint32_t manual_scope_ = 0;
     uint32_t next_manual_scope_ = 1;
 
+    std::atomic<bool> interrupted_{false};
     std::atomic<int32_t> fatal_{0};  // kernels look at it while they wait
     std::mutex error_mutex_;
     std::string error_;

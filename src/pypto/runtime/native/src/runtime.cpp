@@ -2,6 +2,8 @@
 //
 // One translation unit: the runtime is built on a user's machine on first use, and the standard headers
 // dominate.
+#include <link.h>
+
 #include "engine.cpp"
 #include "execute.cpp"
 #include "submit.cpp"
@@ -53,6 +55,29 @@ bool run_on_stack(uint64_t bytes, Action& action) {
     return started;
 }
 
+// The instructions of the library that `entry` is in. Empty when that cannot be told.
+CrashGuard::Code code_around(const void* entry) {
+    struct Search {
+        uintptr_t wanted;
+        CrashGuard::Code found;
+    } search{reinterpret_cast<uintptr_t>(entry), {}};
+    dl_iterate_phdr(
+        [](dl_phdr_info* library, size_t, void* given) {
+            auto& search = *static_cast<Search*>(given);
+            for (int i = 0; i < library->dlpi_phnum; ++i) {
+                const auto& part = library->dlpi_phdr[i];
+                uintptr_t begin = library->dlpi_addr + part.p_vaddr;
+                if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+                if (search.wanted - begin >= part.p_memsz) continue;
+                search.found = {begin, begin + part.p_memsz};
+                return 1;
+            }
+            return 0;
+        },
+        &search);
+    return search.found;
+}
+
 // Arguments that share memory share a space, so that overlap between them is seen.
 void assign_spaces(std::vector<ChipTensor>& tensors) {
     std::vector<ChipTensor*> order;
@@ -96,15 +121,16 @@ PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, 
     kernel->entry = reinterpret_cast<pypto::KernelEntry>(entry);
     kernel->workspace_bytes = workspace_bytes;
     kernel->name = strdup(name);  // error messages of a running task may outlive the program
+    kernel->code = pypto::code_around(entry);
     program->kernels[id] = std::move(kernel);
 }
 
-// Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0, or 1 with the
-// message in `error`.
+// Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0; or 1 with the
+// message in `error`; or 2 when a person interrupted it, which is possible if `interruptible`: on the main thread.
 PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorDescriptor* layouts,
                                const uint64_t* addresses, int32_t tensor_count, const uint64_t* scalars,
-                               int32_t scalar_count, const pypto::RunOptions* options, char* error,
-                               uint64_t error_bytes) {
+                               int32_t scalar_count, const pypto::RunOptions* options, int32_t interruptible,
+                               char* error, uint64_t error_bytes) {
     using namespace pypto;
     std::vector<ChipTensor> tensors(static_cast<size_t>(tensor_count));
     for (int32_t i = 0; i < tensor_count; ++i) {
@@ -114,7 +140,7 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     }
     if (tensor_count > 1) assign_spaces(tensors);
     Engine& engine = Engine::instance();
-    Run* run = engine.acquire_run(*options);
+    Run* run = engine.acquire_run(*options, interruptible != 0);
     std::string message;
     auto execute = [&] { message = run->execute(*program, tensors, scalars, scalar_count); };
     if (program->stack_bytes == 0) {
@@ -122,7 +148,9 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     } else if (!run_on_stack(program->stack_bytes, execute)) {
         message = "no thread with a stack of " + std::to_string(program->stack_bytes) + " bytes";
     }
+    bool interrupted = run->was_interrupted();
     engine.release_run(run);
+    if (interrupted) return 2;
     if (message.empty()) return 0;
     snprintf(error, error_bytes, "%s", message.c_str());
     return 1;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "crash_guard.h"
 #include "pto_orchestration_api.h"
 
 namespace pypto {
@@ -20,6 +21,7 @@ struct Kernel {
     KernelEntry entry;
     uint64_t workspace_bytes;
     const char* name;
+    CrashGuard::Code code;  // where its library's instructions are
 };
 
 struct Task;
