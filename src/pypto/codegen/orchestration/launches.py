@@ -1,8 +1,8 @@
 """What a dispatch launches: a kernel, or a pair that shares a cluster, reached directly or through wrappers.
 
 A wrapper (Spmd or Group function) forwards its parameters. `Launch` says in which order the kernel wants
-them: each entry of a payload is the position of the outer argument, or a literal that stands in the wrapper's
-body.
+them: each entry of a payload is the position of the outer argument, or a scalar that the wrapper's body
+computes, as an expression over the wrapper's parameters.
 
 The lanes of a cluster share one argument list. A group whose kernels take different arguments, or that
 dispatches several kernels of one kind, describes successive steps of one computation; its kernels become
@@ -11,30 +11,22 @@ tasks that follow one another.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pypto.core.errors import InternalError, located
 from pypto.ir.enums import ArgDirection, FunctionType
-from pypto.ir.expr import (
-    Call,
-    ConstBool,
-    ConstFloat,
-    ConstInt,
-    Expr,
-    GlobalVar,
-    Submit,
-    TupleGetItemExpr,
-    Var,
-)
+from pypto.ir.expr import Call, Cast, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function, Program
 from pypto.ir.return_lineage import argument_of_param, explicit_returned_params
+from pypto.ir.rewrite import map_expr
 from pypto.ir.stmt import AssignStmt
 from pypto.ir.structural import structural_equal
-from pypto.ir.walk import walk, walk_stmts
+from pypto.ir.types import ScalarType
+from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 
-__all__ = ["Launch", "Launches"]
+__all__ = ["Launch", "Launches", "as_dtype", "with_arguments"]
 
-_CONSTANTS = (ConstInt, ConstFloat, ConstBool)
 _KERNELS = (FunctionType.AIC, FunctionType.AIV)
 
 Payload = tuple["int | Expr", ...]
@@ -112,6 +104,11 @@ class Launches:
                     raise InternalError(
                         f"'{wrapper.name}' calls '{node.op.name}', which is not in the program"
                     )
+                if len(node.args_) != len(target.params_):
+                    counts = f"{len(node.args_)} arguments for {len(target.params_)} parameters"
+                    raise InternalError(
+                        located(f"'{wrapper.name}' dispatches '{target.name}' with {counts}", node.span)
+                    )
                 found.append((node, target))
         return found
 
@@ -188,7 +185,13 @@ def _step(wrapper: Function, call: Call | Submit, kernel: Function, payload: Pay
 def _through(wrapper: Function, mapping: Payload, dumped: frozenset[int], inner: Launch) -> Launch:
     """A task of an inner group as a dispatch of `wrapper` submits it."""
     assert inner.payload is not None
-    payload = tuple(mapping[entry] if isinstance(entry, int) else entry for entry in inner.payload)
+    given = {
+        param: wrapper.params_[entry] if isinstance(entry, int) else entry
+        for param, entry in zip(inner.launched.params_, mapping, strict=True)
+    }
+    payload = tuple(
+        mapping[entry] if isinstance(entry, int) else with_arguments(entry, given) for entry in inner.payload
+    )
     marked = {p for position in inner.dumped if isinstance(p := mapping[position], int)}
     return replace(inner, payload=payload, launched=wrapper, dumped=dumped | marked)
 
@@ -225,25 +228,63 @@ def _written_back(call: Call | Submit, callee: Function, positions: dict[int, in
     return results
 
 
+def with_arguments(scalar: Expr, given: Mapping[Var, Expr]) -> Expr:
+    """A scalar over a function's parameters, computed from the arguments that these get in a dispatch."""
+
+    def argument(expr: Expr) -> Expr:
+        found = given.get(expr) if isinstance(expr, Var) else None
+        return expr if found is None else as_dtype(found, expr)
+
+    return map_expr(scalar, argument)
+
+
+def as_dtype(value: Expr, param: Expr) -> Expr:
+    """`value` in the element type of the parameter that it is passed for."""
+    wanted, given = param.type, value.type
+    if not isinstance(wanted, ScalarType) or not isinstance(given, ScalarType):
+        return value
+    return value if wanted.dtype is given.dtype else Cast(value, wanted.dtype, value.span)
+
+
 def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]) -> Payload:
-    """For each argument of the inner dispatch the wrapper parameter that it is, or the literal."""
+    """For each argument of the inner dispatch the wrapper parameter that it is, or the scalar computed."""
+    computed = _computed_scalars(wrapper)
     entries: list[int | Expr] = []
     for arg in call.args_:
         position = positions.get(id(arg))
-        if position is not None:
-            entries.append(position)
-        elif isinstance(arg, _CONSTANTS):
-            entries.append(arg)
-        else:
+        scalar = arg if position is not None else _over_params(wrapper, arg, computed)
+        if scalar is None:
             name = arg.name_hint if isinstance(arg, Var) else type(arg).__name__
             raise InternalError(
                 located(
                     f"'{wrapper.name}' passes '{name}' to '{call.op.name}', which is neither one of its "
-                    "parameters nor a literal",
+                    "parameters nor a literal nor computed from these",
                     call.span,
                 )
             )
+        entries.append(scalar if position is None else position)
     return tuple(entries)
+
+
+def _computed_scalars(wrapper: Function) -> dict[Var, Expr]:
+    """What the wrapper assigns to scalars, over its parameters."""
+    computed: dict[Var, Expr] = {}
+    for stmt in walk_stmts(wrapper.body):
+        if isinstance(stmt, AssignStmt) and isinstance(stmt.var.type, ScalarType):
+            scalar = _over_params(wrapper, stmt.value, computed)
+            if scalar is not None:
+                computed[stmt.var] = scalar
+    return computed
+
+
+def _over_params(wrapper: Function, value: Expr, computed: dict[Var, Expr]) -> Expr | None:
+    """A scalar as an expression over parameters and extents; None for more than arithmetic on these."""
+    if not isinstance(value.type, ScalarType) or any(isinstance(n, Call | Submit) for n in walk(value)):
+        return None
+    scalar = map_expr(value, lambda expr: computed.get(expr, expr) if isinstance(expr, Var) else expr)
+    known = {id(param) for param in wrapper.params_}
+    known |= {id(var) for param in wrapper.params_ for dim in type_exprs(param.type) for var in vars_in(dim)}
+    return scalar if all(id(var) in known for var in vars_in(scalar)) else None
 
 
 def _dumped_positions(wrapper: Function, call: Call | Submit) -> frozenset[int]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.codegen.orchestration.cpp_types import (
+    NARROW_FLOATS,
     cpp_type,
     float_literal,
     int_literal,
@@ -16,7 +17,8 @@ from pypto.codegen.orchestration.cpp_types import (
     runtime_token,
 )
 from pypto.codegen.orchestration.emission import Emission
-from pypto.codegen.orchestration.launches import Launch
+from pypto.codegen.orchestration.launches import Launch, with_arguments
+from pypto.codegen.orchestration.naming import base_name
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.codegen.registrations import MAX_SCALARS, MAX_TENSORS
 from pypto.core.dtype import DataType
@@ -25,7 +27,8 @@ from pypto.ir.enums import ArgDirection, ParamDirection
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Submit, Var
 from pypto.ir.program import Function
 from pypto.ir.return_lineage import argument_of_param
-from pypto.ir.types import CommCtxType, TensorType
+from pypto.ir.types import CommCtxType, ScalarType, TensorType
+from pypto.passes.derive_call_directions import argument_slots
 
 __all__ = ["Entry", "OmittedOutput", "creation_lines", "directions_of", "omitted_outputs", "payload_of"]
 
@@ -71,26 +74,29 @@ def payload_of(
     directions = directions_of(call)
     dump_ids = {id(var) for var in call.attrs_.get("dump_vars", ())}
 
-    def outer(position: int, inner: ArgDirection | None = None) -> Entry:
+    given = dict(zip(callee.params_, call.args_, strict=False))
+
+    def outer(position: int, param: Var, inner: ArgDirection | None = None) -> Entry:
         arg = call.args_[position]
         direction = directions[position]
         if direction is ArgDirection.Scalar:
-            return Entry(direction, _scalar_value(emission, arg))
+            return Entry(direction, _scalar_value(emission, arg, param))
         if inner is not None:
             direction = _step_direction(direction, inner)
         marked = id(arg) in dump_ids or position in launch.dumped
         return Entry(direction, _tensor_value(emission, arg, callee), marked)
 
     if launch.payload is None:
-        entries = [outer(position) for position in range(len(call.args_))]
+        slots = argument_slots(call, callee)
+        entries = [outer(position, callee.params_[slot or 0]) for position, slot in enumerate(slots)]
         entries += [Entry(ArgDirection.Output, each.info) for each in omitted]
     else:
         inner = launch.directions or (None,) * len(launch.payload)
         entries = [
-            outer(entry, used)
+            outer(entry, param, used)
             if isinstance(entry, int)
-            else Entry(ArgDirection.Scalar, _scalar_value(emission, entry))
-            for entry, used in zip(launch.payload, inner, strict=True)
+            else Entry(ArgDirection.Scalar, _scalar_value(emission, with_arguments(entry, given), param))
+            for entry, param, used in zip(launch.payload, launch.kernel.params_, inner, strict=True)
         ]
     _check_limits(launch, entries)
     # stable: tensors keep their order, and so do scalars
@@ -119,34 +125,66 @@ def _tensor_value(emission: Emission, arg: Expr, callee: Function) -> str:
     return emission.binding(arg, arg.span).text
 
 
-def _scalar_value(emission: Emission, arg: Expr) -> str:
-    if isinstance(arg, ConstInt | ConstFloat | ConstBool):
-        return _constant_bits(arg)
-    if not isinstance(arg, Var):
+def _scalar_value(emission: Emission, arg: Expr, param: Var) -> str:
+    """What is passed for the scalar parameter `param`: the bits of the argument in the parameter's type."""
+    if isinstance(arg.type, CommCtxType) and isinstance(arg, Var):
+        return emission.binding(arg, arg.span).text
+    if not isinstance(arg.type, ScalarType) or isinstance(arg, Call | Submit):
         raise InternalError(
             located(
-                f"a dispatch gets a {type(arg).__name__}; arguments are variables or literals here", arg.span
+                f"a dispatch gets a {type(arg).__name__}; arguments are variables, literals or arithmetic on "
+                "these here",
+                arg.span,
             )
         )
-    binding = emission.binding(arg, arg.span)
-    if binding.constant is not None:
-        return _constant_bits(binding.constant)
-    if isinstance(arg.type, CommCtxType):
-        return binding.text
-    dtype = scalar_dtype(arg)
-    return f"to_u64({binding.text})" if dtype.is_float() else binding.text
+    binding = emission.binding(arg, arg.span) if isinstance(arg, Var) else None
+    constant = arg if binding is None else binding.constant
+    dtype, wanted = scalar_dtype(arg), scalar_dtype(param)
+    _check_converts(dtype, wanted, arg, param)
+    if isinstance(constant, ConstInt | ConstFloat | ConstBool):
+        return _constant_bits(constant, wanted)
+    text = scalar_text(emission, arg)
+    if binding is None or not _same_low_bits(dtype, wanted):
+        text = f"static_cast<{cpp_type(wanted)}>({text})"
+    return f"to_u64({text})" if wanted.is_float() else text
 
 
-def _constant_bits(value: Expr) -> str:
-    if isinstance(value, ConstBool):
-        return f"(uint64_t){int(value.value)}"
-    assert isinstance(value, ConstInt | ConstFloat)
-    dtype = value.dtype
-    if dtype is DataType.FP32:
+def _check_converts(given: DataType, wanted: DataType, arg: Expr, param: Var) -> None:
+    """Raise `ValueError` for a scalar that its parameter cannot take as it is."""
+    if given is wanted or not (given.is_float() or wanted in NARROW_FLOATS):
+        return
+    if isinstance(arg, ConstInt | ConstFloat):
+        if wanted.is_float() or float(arg.value).is_integer():
+            return
+    elif wanted.is_float() and wanted not in NARROW_FLOATS and given not in NARROW_FLOATS:
+        return
+    raise ValueError(
+        located(
+            f"the scalar parameter '{base_name(param.name_hint)}' of type {wanted} gets a value of type "
+            f"{given}; convert it with pl.cast",
+            arg.span,
+        )
+    )
+
+
+def _same_low_bits(given: DataType, wanted: DataType) -> bool:
+    """Whether the kernel, which takes the low bytes of 64 zero-extended bits, finds the value there."""
+    if given is wanted:
+        return True
+    if given.is_float() or wanted.is_float() or wanted is DataType.BOOL:
+        return False
+    return not given.is_signed_int() or wanted.get_bit() <= given.get_bit()
+
+
+def _constant_bits(value: ConstInt | ConstFloat | ConstBool, wanted: DataType) -> str:
+    if isinstance(value, ConstBool) or wanted is DataType.BOOL:
+        return f"(uint64_t){int(bool(value.value))}"
+    if wanted in NARROW_FLOATS:
+        return f"to_u64({narrow_float_literal(wanted, float(value.value))})"
+    if wanted.is_float():
         return f"to_u64({float_literal(float(value.value))})"
-    if dtype.is_float():
-        return f"to_u64({narrow_float_literal(dtype, float(value.value))})"
     number = int_literal(int(value.value))
+    dtype = wanted if isinstance(value, ConstFloat) else value.dtype
     if dtype in (DataType.INT64, DataType.INDEX):
         return f"(uint64_t){number}"
     return f"(uint64_t)static_cast<{cpp_type(dtype)}>({number})"

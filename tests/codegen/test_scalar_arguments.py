@@ -1,0 +1,82 @@
+"""Scalars that a dispatch computes, and scalars of another type than the parameter they are passed for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+
+HEAD = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def scale(
+        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        a: pl.Scalar[pl.FP32], b: pl.Scalar[pl.INT64], flag: pl.Scalar[pl.BOOL], h: pl.Scalar[pl.INT16],
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        t = pl.mul(pl.load(x, [0, 0], [16, 16]), a)
+        t = pl.add(pl.add(t, pl.cast(b, pl.FP32)), pl.cast(h, pl.FP32))
+        if flag:
+            t = pl.add(t, 1000.0)
+        out = pl.store(t, [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, x: pl.Tensor[[16, 16], pl.FP32], n: pl.Scalar[pl.INT32], m: pl.Scalar[pl.INT64],
+        out: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+"""
+
+
+def result(tmp_path, *body, n=-5, m=3):
+    lines = "".join(f"        {line}\n" for line in (*body, "return out"))
+    program = pl.parse_program(HEAD + lines)
+    x = np.random.default_rng(0).random((16, 16), dtype=np.float32)
+    out = np.zeros_like(x)
+    ir.compile(program, output_dir=tmp_path, dump_passes=False)(x, n, m, out)
+    return x, out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "a", "added"),
+    [
+        ("0.5 * 0.5, m * 2 + 1, m > 2, 1", 0.25, 7 + 1000 + 1),
+        ("pl.cast(m, pl.FP32) * 0.1, m // -2, m == 2, -4", 0.3, -2 - 4),
+        ("2, n, False, n", 2.0, -10),  # an int for a float, a narrow negative one for a wide one
+        ("m, -7, n, m", 3.0, -7 + 1000 + 3),  # an int variable for a float and for a bool
+        ("1.0, 4.0, m, 2", 1.0, 6 + 1000),  # a float without a fraction for an int
+    ],
+)
+def test_computed_and_converted_scalars_reach_the_kernel(arguments, a, added, tmp_path):
+    x, out = result(tmp_path, f"out = self.scale(x, out, {arguments})")
+    np.testing.assert_allclose(out, x * np.float32(a) + added, rtol=1e-5)
+
+
+def test_wrappers_compute_scalars_from_their_parameters(tmp_path):
+    x, out = result(
+        tmp_path,
+        "with pl.cluster():",
+        "    k = m * 2",
+        "    with pl.spmd(m - 1):",
+        "        out = self.scale(x, out, n, k + 1, k > n, n + 2)",
+    )
+    np.testing.assert_allclose(out, x * -5 + 7 + 1000 - 3, rtol=1e-5)
+
+
+def test_a_submit_in_a_loop_computes_its_scalars(tmp_path):
+    x, out = result(
+        tmp_path,
+        "for i in pl.range(4):",
+        "    out, tid = pl.submit(self.scale, x, out, 1.0, i * 16, i < 2, i - 1)",
+    )
+    np.testing.assert_allclose(out, x + 48 + 2, rtol=1e-5)
+
+
+def test_a_scalar_that_would_lose_its_fraction_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="'b' of type int64 gets a value of type fp32; convert it"):
+        result(tmp_path, "out = self.scale(x, out, 1.0, 2.5, True, 0)")
