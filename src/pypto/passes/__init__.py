@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from pypto.passes.flatten_call_expr import flatten_call_expr
     from pypto.passes.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
     from pypto.passes.inline_functions import inline_functions
+    from pypto.passes.inline_orchestrations import inline_orchestrations
     from pypto.passes.materialize_assemble_copies import materialize_assemble_copies
     from pypto.passes.materialize_runtime_scopes import materialize_runtime_scopes
     from pypto.passes.normalize_return_order import normalize_return_order
@@ -86,6 +87,7 @@ FACTORIES = (
     "outline_cluster_scopes",
     "deduplicate_outlined_kernels",
     "convert_tensor_to_tile_ops",
+    "inline_orchestrations",
     "expand_mixed_kernel",
     "normalize_return_order",
     "fuse_create_assemble_to_slice",
@@ -158,6 +160,7 @@ __all__ = [
     "deduplicate_outlined_kernels",
     "explain_deduplication",
     "convert_tensor_to_tile_ops",
+    "inline_orchestrations",
     "expand_mixed_kernel",
     "normalize_return_order",
     "fuse_create_assemble_to_slice",

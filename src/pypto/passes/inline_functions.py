@@ -13,14 +13,21 @@ Programs rely on this (a helper that fills a tensor parameter and returns nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.ir.rewrite import map_expr
 from pypto.ir.walk import walk, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
-from pypto.passes.inline_splice import InlineCallee, Splice, fresh_inline_var, prepare_callee, splice
+from pypto.passes.inline_splice import (
+    InlineCallee,
+    MakeVar,
+    Splice,
+    fresh_inline_var,
+    prepare_callee,
+    splice,
+)
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.statement_lists import flat_stmts
 
@@ -37,15 +44,15 @@ def _inline_program(program: ir.Program) -> ir.Program:
     if not inline:
         return program
     callees: dict[str, InlineCallee] = {}
-    for name in _callees_first(inline):
-        callees[name] = prepare_callee(_expand_function(inline[name], callees))
-    kept = [_expand_function(f, callees) for name, f in functions.items() if name not in inline]
+    for name in callees_first(inline):
+        callees[name] = prepare_callee(expand_function(inline[name], callees))
+    kept = [expand_function(f, callees) for name, f in functions.items() if name not in inline]
     return ir.Program(kept, program.name, program.span)
 
 
-def _callees_first(inline: dict[str, ir.Function]) -> list[str]:
-    """Order Inline functions so that callees precede callers; raises ValueError on a cycle."""
-    edges = {name: _inline_callees(function, inline) for name, function in inline.items()}
+def callees_first(inline: Mapping[str, ir.Function]) -> list[str]:
+    """Order functions so that callees precede callers; raises ValueError on a cycle."""
+    edges = {name: _called_among(function, inline) for name, function in inline.items()}
     ordered: list[str] = []
     done: set[str] = set()
     for root in inline:
@@ -60,34 +67,43 @@ def _callees_first(inline: dict[str, ir.Function]) -> list[str]:
             elif callee in path:
                 names = list(path)
                 cycle = " -> ".join([*names[names.index(callee) :], callee])
-                raise ValueError(f"Cycle detected in FunctionType::Inline call graph: {cycle}")
+                kind = inline[name].func_type.name
+                raise ValueError(f"Cycle detected in FunctionType::{kind} call graph: {cycle}")
             else:
                 path[callee] = iter(edges[callee])
     return ordered
 
 
-def _inline_callees(function: ir.Function, inline: dict[str, ir.Function]) -> list[str]:
+def _called_among(function: ir.Function, inline: Mapping[str, ir.Function]) -> list[str]:
     names: dict[str, None] = {}
     for node in walk(function.body):
-        if isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar) and node.op.name in inline:
+        if (
+            isinstance(node, ir.Call | ir.Submit)
+            and isinstance(node.op, ir.GlobalVar)
+            and node.op.name in inline
+        ):
             names[node.op.name] = None
     return list(names)
 
 
-def _expand_function(function: ir.Function, callees: dict[str, InlineCallee]) -> ir.Function:
+def expand_function(
+    function: ir.Function, callees: Mapping[str, InlineCallee], fresh: MakeVar = fresh_inline_var
+) -> ir.Function:
+    """Put the bodies of `callees` where `function` calls them, with `fresh` variables."""
     if not any(
         isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar) and node.op.name in callees
         for node in walk(function.body)
     ):
         return function
-    return function.replace(body=_Expansion(callees, function).body(function.body))
+    return function.replace(body=_Expansion(callees, function, fresh).body(function.body))
 
 
 class _Expansion:
     """The walk over one caller: which tuple results are known at the present statement."""
 
-    def __init__(self, callees: dict[str, InlineCallee], function: ir.Function) -> None:
+    def __init__(self, callees: Mapping[str, InlineCallee], function: ir.Function, fresh: MakeVar) -> None:
         self._callees = callees
+        self._fresh = fresh
         self._tuples: dict[ir.Var, list[ir.Expr]] = {}
         self._reads = _count_tuple_reads(function.body)
 
@@ -113,11 +129,13 @@ class _Expansion:
         elif isinstance(stmt, ir.EvalStmt):
             callee = self._callee_of(stmt.expr)
             if callee is not None:
-                return with_comments_first(splice(callee, stmt.expr).stmts, stmt.leading_comments)
+                return with_comments_first(
+                    splice(callee, stmt.expr, self._fresh).stmts, stmt.leading_comments
+                )
         elif isinstance(stmt, ir.ReturnStmt):
             callee = self._callee_of(stmt.value_[0]) if len(stmt.value_) == 1 else None
             if callee is not None:
-                spliced = splice(callee, stmt.value_[0])
+                spliced = splice(callee, stmt.value_[0], self._fresh)
                 result = stmt.replace(value=_values_of(spliced, callee))
                 return with_comments_first([*spliced.stmts, result], stmt.leading_comments)
         elif isinstance(stmt, ir.IfStmt):
@@ -137,7 +155,7 @@ class _Expansion:
     def _assign(
         self, stmt: ir.AssignStmt, callee: InlineCallee, siblings: Sequence[ir.Stmt], position: int
     ) -> list[ir.Stmt]:
-        spliced = splice(callee, stmt.value)
+        spliced = splice(callee, stmt.value, self._fresh)
         values = _values_of(spliced, callee)
         if not callee.returns_tuple:
             value = values[0]
@@ -148,7 +166,7 @@ class _Expansion:
         for index, value in enumerate(values):
             following = (siblings[at] for at in range(position + 1, len(siblings)))
             if isinstance(value, ir.Var) and self._overwritten_before_read(value, stmt.var, index, following):
-                saved = fresh_inline_var(value, value.type)
+                saved = self._fresh(value, value.type)
                 saves.append(ir.AssignStmt(saved, value, stmt.span))
                 values[index] = saved
         self._tuples[stmt.var] = values

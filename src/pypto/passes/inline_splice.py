@@ -7,7 +7,7 @@ Parameters become the actual arguments, everything that the body defines becomes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from pypto.passes.auto_name import base_of
 from pypto.passes.statement_lists import flat_stmts
 
 _counter = itertools.count()
+
+MakeVar = Callable[[ir.Var, ir.Type], ir.Var]
+"""Makes the copy of a local variable, of a type of its own."""
 
 _DUMPING_SCOPES = (
     ir.InCoreScopeStmt,
@@ -127,8 +130,8 @@ def fresh_inline_var(var: ir.Var, type_: ir.Type) -> ir.Var:
     return ir.Var(f"{base_of(var.name_hint)}_inline{next(_counter)}", type_, var.span)
 
 
-def splice(callee: InlineCallee, call: ir.Expr) -> Splice:
-    """Copy the callee's body for one call."""
+def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_var) -> Splice:
+    """Copy the callee's body for one call, with `fresh` variables."""
     assert isinstance(call, ir.Call)
     arguments = call.args_
     if len(arguments) != len(callee.params):
@@ -138,10 +141,10 @@ def splice(callee: InlineCallee, call: ir.Expr) -> Splice:
             call.span,
         )
     mapping: dict[ir.Var, ir.Expr] = dict(zip(callee.params, arguments, strict=True))
-    before = _save_overwritten_arguments(callee, mapping)
+    before = _save_overwritten_arguments(callee, mapping, fresh)
     types = Substitution(mapping)
     for var in callee.locals:
-        mapping[var] = fresh_inline_var(var, types.type(var.type))
+        mapping[var] = fresh(var, types.type(var.type))
     stmts, values = _copy_body(callee, mapping)
     tags = call.attrs_.get("dump_vars", ())
     if tags:
@@ -149,7 +152,9 @@ def splice(callee: InlineCallee, call: ir.Expr) -> Splice:
     return Splice([*before, *stmts], values)
 
 
-def _save_overwritten_arguments(callee: InlineCallee, mapping: dict[ir.Var, ir.Expr]) -> list[ir.Stmt]:
+def _save_overwritten_arguments(
+    callee: InlineCallee, mapping: dict[ir.Var, ir.Expr], fresh: MakeVar
+) -> list[ir.Stmt]:
     """Evaluate an argument expression up front if the body assigns a variable that it mentions."""
     overwritten: set[ir.Var] = set()
     for param in callee.rebound:
@@ -163,7 +168,7 @@ def _save_overwritten_arguments(callee: InlineCallee, mapping: dict[ir.Var, ir.E
     saves: list[ir.Stmt] = []
     for param, argument in mapping.items():
         if not isinstance(argument, ir.Var) and overwritten.intersection(vars_in(argument)):
-            saved = fresh_inline_var(param, argument.type)
+            saved = fresh(param, argument.type)
             saves.append(ir.AssignStmt(saved, argument, argument.span))
             mapping[param] = saved
     return saves

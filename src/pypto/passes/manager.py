@@ -49,6 +49,7 @@ _ORDER = (
     "outline_cluster_scopes",
     "deduplicate_outlined_kernels",
     "convert_tensor_to_tile_ops",
+    "inline_orchestrations",
     "optimize_orch_tensors",
     "lower_composite_ops",
     "flatten_tile_nd_to_2d",

@@ -15,6 +15,7 @@ from typing import Any
 from pypto import ir
 from pypto.backend import BackendType
 from pypto.core.dtype import DataType, dtype_from_text
+from pypto.ir.entry_points import entry_points
 
 SIDECAR = "compiled_meta.json"
 _SCHEMA = 1
@@ -50,11 +51,12 @@ class CallSignature:
 def signature_function(program: ir.Program) -> ir.Function:
     """The function that a caller of the program calls. Raises `ValueError` when that is not clear."""
     functions = list(program.functions_.values())
-    orchestrations = [f for f in functions if f.func_type is ir.FunctionType.Orchestration]
+    entries = entry_points(program)
+    orchestrations = [f for f in entries if f.func_type is ir.FunctionType.Orchestration]
     if orchestrations:
         return orchestrations[0]
     # Outlining turns the one function that is no kernel into the orchestration.
-    candidates = [f for f in functions if f.func_type is ir.FunctionType.Opaque]
+    candidates = [f for f in entries if f.func_type is ir.FunctionType.Opaque]
     if len(candidates) == 1:
         return candidates[0]
     if len(functions) == 1:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.errors import InternalError
+from pypto.ir.entry_points import entry_points
 from pypto.language.parser.diagnostics import ErrorRenderer, ParserError
 from pypto.passes.dedup.explain import DedupRecord
 from pypto.runtime.bundle import is_bundle, load_bundle, write_bundle
@@ -37,10 +38,10 @@ class UnknownPass(Exception):
 def entry_function(program: ir.Program) -> ir.Function:
     """The function that a call of the compiled program enters: the Orchestration, or the only function."""
     functions = list(program.functions_.values())
-    orchestrations = [f for f in functions if f.func_type is ir.FunctionType.Orchestration]
+    entries = entry_points(program)
     for candidates in (
-        orchestrations,
-        [f for f in functions if f.func_type is ir.FunctionType.Opaque],
+        [f for f in entries if f.func_type is ir.FunctionType.Orchestration],
+        [f for f in entries if f.func_type is ir.FunctionType.Opaque],
         functions,
     ):
         if len(candidates) == 1:

@@ -22,6 +22,7 @@ TO_DISPATCHES = (
 )
 LOWERING = (
     "convert_tensor_to_tile_ops",
+    "inline_orchestrations",
     "expand_mixed_kernel",
     "normalize_return_order",
     "fuse_create_assemble_to_slice",

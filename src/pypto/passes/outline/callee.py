@@ -54,7 +54,14 @@ def build_function(
     renaming, params, results = _bind_boundary(boundary, span)
     closed = renaming.stmt(named)
     if results:
-        returned = returned_values(closed, params, results, lineage, lineage.functions)
+        returned = returned_values(
+            closed,
+            params,
+            results,
+            lineage,
+            lineage.functions,
+            is_converted=head.func_type is not ir.FunctionType.Opaque,
+        )
         closed = ir.flatten_stmts([closed, ir.ReturnStmt(returned, span)], span)
     return ir.Function(
         head.name,

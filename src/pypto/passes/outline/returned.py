@@ -8,7 +8,7 @@ where the loop updates the tensor in place. Where the loop yields something else
   the same; ConvertTensorToTileOps recognises the untouched parameter and returns the computed value. It can
   tell which value is meant only if there is one such value.
 - In every other case (the parameter is written as well, the loop yields another tensor, two values stand for
-  one parameter) the value itself is returned.
+  one parameter, the function is no kernel and so not converted) the value itself is returned.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ def returned_values(
     results: tuple[ir.Var, ...],
     lineage: ReturnLineage,
     callees: Mapping[str, ir.Function],
+    *,
+    is_converted: bool,
 ) -> list[ir.Expr]:
-    """The values to return for `results`: parameters wherever a result is one."""
+    """The values to return for `results`: parameters wherever a result is one.
+
+    `is_converted` tells that ConvertTensorToTileOps will see the function.
+    """
     origins = BodyLineage.of(body, params)
     indices = [
         lineage.param_of(result, origins) if isinstance(result.type, ir.TensorType) else None
@@ -45,7 +50,9 @@ def returned_values(
         truth = _truth(origins, loops, kinds, lineage)
         computed = _computed_from(body, origins, truth, lineage)
         written = _written_params(body, origins, lineage, callees)
-        mended = {index: values for index, values in computed.items() if index not in written}
+        mended = {
+            index: values for index, values in computed.items() if is_converted and index not in written
+        }
         indices = [
             index
             if index is None or _may_return_param(result, mended.get(index, ()), truth, index, kinds, lineage)

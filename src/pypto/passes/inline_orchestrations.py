@@ -1,0 +1,165 @@
+"""InlineOrchestrations: an orchestration that another one dispatches becomes part of it.
+
+A scope above the core group (`pl.at(level=pl.Level.HOST)`) is outlined to a function that orchestrates, and
+so is a helper without a type that holds kernels. One processor runs every level here, and one orchestration
+submits all tasks, so what is dispatched from another orchestration is put where the dispatch stands:
+
+1. Callees come first, so that each body is complete when it is used; a cycle is rejected.
+2. The caller of an Orchestration is an Orchestration. What nobody dispatches any more leaves the program.
+3. A dispatch with a task id or dependencies stands for all tasks of the body: each of them waits for the
+   dependencies, and the id is that of a task that waits for each of them (`task_completion`).
+4. An argument that the dispatch excludes from dependency tracking is excluded at the tasks that take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pypto import ir
+from pypto.ir.entry_points import called_orchestrations
+from pypto.ir.rewrite import map_expr
+from pypto.ir.walk import map_substatements, walk
+from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.inline_functions import callees_first, expand_function
+from pypto.passes.inline_splice import InlineCallee, prepare_callee
+from pypto.passes.outline.names import VariableNames
+from pypto.passes.task_completion import with_completion
+
+__all__ = ["inline_orchestrations"]
+
+_KEPT = (IRProperty.SSAForm, IRProperty.SplitIncoreOrch, IRProperty.NormalizedStmtStructure)
+
+
+def inline_orchestrations() -> Pass:
+    """Return the pass that leaves only orchestrations that no other one dispatches."""
+    properties = PassProperties(required=property_set(*_KEPT), produced=property_set(*_KEPT))
+    return create_program_pass(_inline, "InlineOrchestrations", properties)
+
+
+def _inline(program: ir.Program) -> ir.Program:
+    called = called_orchestrations(program)
+    if not called:
+        return program
+    callees_first({name: program.functions_[name] for name in called})
+    variants = _Variants(program.functions_, called)
+    plain = {name: variants.with_plain_calls(f) for name, f in program.functions_.items()}
+    prepared: dict[str, InlineCallee] = {}
+    inlined = {name: plain[name] for name in called} | variants.made()
+    for name in callees_first(inlined):
+        callee = prepare_callee(_expand(inlined[name], prepared))
+        prepared[name] = replace(callee, returns_tuple=True) if name in variants.submitted else callee
+    functions = {name: _expand(f, prepared) for name, f in plain.items()}
+    for name, function in functions.items():
+        if function.func_type is ir.FunctionType.Opaque and _reaches_orchestration(plain[name], inlined):
+            functions[name] = function.replace(func_type=ir.FunctionType.Orchestration)
+    kept = [f for name, f in functions.items() if name not in called]
+    return ir.Program(kept, program.name, program.span)
+
+
+def _expand(function: ir.Function, callees: Mapping[str, InlineCallee]) -> ir.Function:
+    known = {node.name_hint for node in walk(function, once=True) if isinstance(node, ir.Var)}
+    names = VariableNames(known)
+    return expand_function(
+        function, callees, lambda var, type_: ir.Var(names.next_version(var.name_hint), type_, var.span)
+    )
+
+
+def _reaches_orchestration(function: ir.Function, inlined: Mapping[str, ir.Function]) -> bool:
+    pending, seen = [function], set()
+    while pending:
+        for name in _called(pending.pop(), inlined):
+            if name in seen:
+                continue
+            seen.add(name)
+            if inlined[name].func_type is ir.FunctionType.Orchestration:
+                return True
+            pending.append(inlined[name])
+    return False
+
+
+def _called(function: ir.Function, among: Mapping[str, ir.Function]) -> Iterable[str]:
+    for node in walk(function.body, once=True):
+        if isinstance(node, ir.Call) and node.op.name in among:
+            yield node.op.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """How a dispatch uses its callee: with dependencies and an id, with arguments that are not tracked."""
+
+    callee: str
+    dependencies: int | None
+    untracked: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.callee}/{self.dependencies}/{self.untracked}"
+
+
+class _Variants:
+    """Turns every dispatch of an orchestration into a plain call, of a variant of the callee if need be."""
+
+    def __init__(self, functions: Mapping[str, ir.Function], called: set[str]) -> None:
+        self._functions = functions
+        self._called = called
+        self._made: dict[str, ir.Function] = {}
+        self.submitted: set[str] = set()  # the variants that return an id, and so a tuple
+
+    def made(self) -> dict[str, ir.Function]:
+        """The variants that the calls name."""
+        return self._made
+
+    def with_plain_calls(self, function: ir.Function) -> ir.Function:
+        """Return `function` with its dispatches of orchestrations as calls."""
+        return function.replace(body=self._stmt(function.body))
+
+    def _stmt(self, stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.AssignStmt):
+            return stmt.replace(value=map_expr(stmt.value, self._expr))
+        if isinstance(stmt, ir.EvalStmt):
+            return stmt.replace(expr=map_expr(stmt.expr, self._expr))
+        return map_substatements(stmt, self._stmt)
+
+    def _expr(self, expr: ir.Expr) -> ir.Expr:
+        if not isinstance(expr, (ir.Call, ir.Submit)) or expr.op.name not in self._called:
+            return expr
+        untracked = tuple(expr.attrs_.get("arg_direction_overrides", ()))
+        deps = expr.deps_ if isinstance(expr, ir.Submit) else None
+        if deps is None and not untracked:
+            return expr
+        variant = _Variant(expr.op.name, None if deps is None else len(deps), untracked)
+        if variant.name not in self._made:
+            self._made[variant.name] = self._make(variant, deps)
+        attrs = {key: value for key, value in expr.attrs_.items() if key == "dump_vars"}
+        op = ir.GlobalVar(variant.name)
+        return ir.Call(op, [*expr.args_, *(deps or ())], {}, attrs, expr.type, expr.span)
+
+    def _make(self, variant: _Variant, deps: Iterable[ir.Expr] | None) -> ir.Function:
+        function = self._functions[variant.callee]
+        untracked = {function.params_[position] for position in variant.untracked}
+        if untracked:
+            function = function.replace(body=_without_tracking(function.body, untracked))
+        if deps is not None:
+            self.submitted.add(variant.name)
+            function = with_completion(function, [dep.type for dep in deps], self._functions)
+        return self.with_plain_calls(function.replace(name=variant.name))
+
+
+def _without_tracking(stmt: ir.Stmt, tensors: set[ir.Var]) -> ir.Stmt:
+    """Exclude `tensors` from dependency tracking at each dispatch that takes one of them."""
+
+    def exclude(expr: ir.Expr) -> ir.Expr:
+        if not isinstance(expr, (ir.Call, ir.Submit)) or not isinstance(expr.op, ir.GlobalVar):
+            return expr
+        positions = {at for at, arg in enumerate(expr.args_) if isinstance(arg, ir.Var) and arg in tensors}
+        if not positions:
+            return expr
+        positions.update(expr.attrs_.get("arg_direction_overrides", ()))
+        return expr.replace(attrs={**expr.attrs_, "arg_direction_overrides": sorted(positions)})
+
+    if isinstance(stmt, ir.AssignStmt):
+        return stmt.replace(value=map_expr(stmt.value, exclude))
+    if isinstance(stmt, ir.EvalStmt):
+        return stmt.replace(expr=map_expr(stmt.expr, exclude))
+    return map_substatements(stmt, lambda inner: _without_tracking(inner, tensors))
