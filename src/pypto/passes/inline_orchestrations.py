@@ -41,11 +41,11 @@ def _inline(program: ir.Program) -> ir.Program:
     called = called_orchestrations(program)
     if not called:
         return program
-    callees_first({name: program.functions_[name] for name in called})
+    callees_first({name: f for name, f in program.functions_.items() if name in called})
     variants = _Variants(program.functions_, called)
     plain = {name: variants.with_plain_calls(f) for name, f in program.functions_.items()}
     prepared: dict[str, InlineCallee] = {}
-    inlined = {name: plain[name] for name in called} | variants.made()
+    inlined = {name: f for name, f in plain.items() if name in called} | variants.made()
     for name in callees_first(inlined):
         callee = prepare_callee(_expand(inlined[name], prepared))
         prepared[name] = replace(callee, returns_tuple=True) if name in variants.submitted else callee
