@@ -167,6 +167,22 @@ BODIES = {
             r = pl.yield_(b)
         x = pl.mul(r, r)
 """,
+    "loop result that is assigned again": """
+        for i, (a,) in pl.range(4, init_values=(x,)):
+            b = pl.add(a, a)
+            r = pl.yield_(b)
+        r = pl.mul(r, r)
+        x = r
+""",
+    "branch result that is assigned again": """
+        if n > 2:
+            r = pl.yield_(x)
+        else:
+            r = pl.yield_(pl.add(x, x))
+        if n > 3:
+            r = pl.mul(r, r)
+        x = r
+""",
     "branch": """
         if n > 3:
             t = pl.add(x, x)

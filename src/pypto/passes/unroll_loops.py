@@ -92,10 +92,11 @@ def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
     """Return what the loops, branches and scopes of a body bind, in order of definition.
 
     To these belong the variables that only bodies with carried values assign: such a body is closed. A
-    variable that is read before its definition is left out: it hands a value from one copy to the next.
+    variable that is read before its definition is left out: it hands a value from one copy to the next. So is
+    one that a plain assignment defines first.
     """
     bound: dict[ir.Var, None] = {}
-    assigned_outside: set[ir.Var] = set()
+    assigned_first: set[ir.Var] = set()
     defined: set[ir.Var] = set()
     early: set[ir.Var] = set()
     pending = [(body, False)]
@@ -107,7 +108,7 @@ def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
             if is_closed:
                 own = (stmt.var,)
             else:
-                assigned_outside.add(stmt.var)
+                assigned_first.update({stmt.var} - defined)
             defined.add(stmt.var)
         bound.update(dict.fromkeys(own))
         defined.update(own)
@@ -115,8 +116,8 @@ def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
             early.update(var for expr in exprs_of(stmt) for var in vars_in(expr) if var not in defined)
         closes = isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.IfStmt) and bool(stmt.return_vars_)
         pending += [(inner, is_closed or closes) for inner in reversed(substatements(stmt))]
-    bound_elsewhere = assigned_outside.difference(_named_by_scopes(body))
-    return tuple(var for var in bound if var not in early and var not in bound_elsewhere)
+    elsewhere = assigned_first.difference(_named_by_scopes(body))
+    return tuple(var for var in bound if var not in early and var not in elsewhere)
 
 
 def _named_by_scopes(body: ir.Stmt) -> set[ir.Var]:
