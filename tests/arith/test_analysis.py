@@ -323,6 +323,22 @@ def test_modular_sets_are_normalised_and_follow_the_operators() -> None:
     assert analyzer(x).is_everything()
 
 
+def test_a_modular_set_with_a_negative_coefficient_is_rejected_where_it_is_stated() -> None:
+    with pytest.raises(ValueError, match="non-negative"):
+        ModularSetAnalyzer().update(x, ModularSet(-4, 1))
+
+
+def test_a_cast_that_keeps_the_value_keeps_the_residue_class() -> None:
+    known = ModularSetAnalyzer()
+    narrow = ir.Var("m", ir.ScalarType(ir.DataType.INT16), ir.Span.unknown())
+    known.update(narrow, ModularSet(6, 3))
+    cast = ir.Cast(narrow, ir.DataType.INT32, ir.Span.unknown())
+    assert repr(known(cast)) == "ModularSet(coeff=6, base=3)"
+    assert known(ir.Cast(cast, ir.DataType.INT8, ir.Span.unknown())).is_everything()
+    seven = ir.ConstInt(7, ir.DataType.INT64, ir.Span.unknown())
+    assert known(ir.Cast(seven, ir.DataType.INT8, ir.Span.unknown())).is_exact()
+
+
 def test_modular_constraints_combine_by_the_chinese_remainder_theorem() -> None:
     analyzer = ModularSetAnalyzer()
     leave = analyzer.enter_constraint(ir.and_(ir.eq(x % c(4), c(1)), ir.eq(x % c(3), c(2))))

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pypto.core.dtype import DataType
 from pypto.ir import expr as nodes
 from pypto.ir.arith.const_int_bound import conjuncts
-from pypto.ir.arith.fold import is_int
+from pypto.ir.arith.fold import dtype_of, is_int
 from pypto.ir.arith.integers import extended_euclidean, gcd
 from pypto.ir.arith.traversal import evaluate
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstInt, Expr, Var
 
 
 class ModularSet:
-    """The integers `coeff * k + base`; coeff 0 means exactly `base`."""
+    """The integers `coeff * k + base`; coeff 0 means exactly `base`.
+
+    In normal form, which a positive coefficient is brought to, base is in [0, coeff). A negative coefficient
+    is kept, and rejected where the set is stated about a variable.
+    """
 
     __slots__ = ("base", "coeff")
 
     def __init__(self, coeff: int, base: int) -> None:
-        coeff = abs(coeff)
         self.coeff = coeff
-        self.base = base % coeff if coeff else base
+        self.base = base % coeff if coeff > 0 else base
 
     def is_exact(self) -> bool:
         """Say whether the set has one member."""
@@ -103,8 +107,21 @@ class ModularSetAnalyzer:
         if not (is_int(cast) and is_int(operand)):
             return _EVERYTHING
         known = self._known[operand]
-        widens = cast.dtype.get_bit() >= 64
+        if known.is_exact():
+            return known if _holds(cast.dtype, known.base) else _EVERYTHING
+        source, target = dtype_of(operand), cast.dtype
+        widens = target.get_bit() >= 64 or (
+            target.get_bit() >= source.get_bit() and target.is_unsigned_int() == source.is_unsigned_int()
+        )
         return known if widens or _is_power_of_two(known.coeff) else _EVERYTHING
+
+
+def _holds(dtype: DataType, value: int) -> bool:
+    """Say whether an integer type represents a value."""
+    bits: int = dtype.get_bit()
+    if dtype.is_unsigned_int():
+        return 0 <= value < 1 << bits
+    return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
 def _is_power_of_two(value: int) -> bool:
@@ -137,7 +154,7 @@ def _floor_div(a: ModularSet, b: ModularSet) -> ModularSet:
     if a.is_exact():
         return ModularSet(0, a.base // divisor)
     if a.coeff % divisor == 0 and (a.base == 0 or (a.base > 0 and divisor > 0)):
-        return ModularSet(a.coeff // divisor, a.base // divisor)
+        return ModularSet(abs(a.coeff // divisor), a.base // divisor)
     return _EVERYTHING
 
 
