@@ -91,7 +91,7 @@ def test_a_manager_runs_only_under_the_planner_it_was_built_for() -> None:
     built = manager()
     with (
         PassContext([], memory_planner=MemoryPlanner.PTOAS),
-        pytest.raises(RuntimeError, match=r"memory_planner .* PTOAS.* PYPTO"),
+        pytest.raises(RuntimeError, match=r"memory_planner .*MemoryPlanner.PTOAS.*MemoryPlanner.PYPTO"),
     ):
         built.run_passes(program(SOURCE))
 

@@ -115,6 +115,18 @@ def test_loop_variables_end_with_their_loop_and_scope_definitions_do_not() -> No
     assert codes(P.SSAForm, body(scope, ir.ReturnStmt([y], S))) == []
 
 
+def test_results_of_loops_and_branches_count_as_assignments_and_loop_variables_do_not() -> None:
+    result, loop_var = var("r"), var("k")
+    acc = ir.IterArg("acc", SCALAR, n, S)
+    loops = [
+        ir.ForStmt(loop_var, c(0), n, c(1), [acc], ir.YieldStmt([acc], S), [each], S)
+        for each in (var("r1"), var("r2"))
+    ]
+    assert codes(P.SSAForm, body(*loops)) == []
+    again = [each.replace(return_vars=[result]) for each in loops]
+    assert codes(P.SSAForm, body(*again)) == [1]
+
+
 def test_a_variable_in_a_type_counts_as_a_use() -> None:
     inner = var("m")
     shaped = var("z", ir.TensorType([inner, 4], FP32))
@@ -122,7 +134,11 @@ def test_a_variable_in_a_type_counts_as_a_use() -> None:
     assert codes(P.SSAForm, body(loop, assign(shaped, op("tensor.create", type_=shaped.type))))[0] == 6
     symbol = var("M")
     free = var("z", ir.TensorType([symbol, 4], FP32))
-    assert codes(P.SSAForm, body(assign(free, op("tensor.create", type_=free.type)))) == []
+    made = assign(free, op("tensor.create", type_=free.type))
+    assert codes(P.SSAForm, body(made))[0] == 6
+    assert codes(P.UseAfterDef, body(made))[0] == 401
+    known = var("p", ir.TensorType([symbol], FP32))
+    assert codes(P.SSAForm, body(made, params=[known])) == []
 
 
 def test_carried_values_must_be_yielded_in_equal_number() -> None:

@@ -232,3 +232,23 @@ def test_a_symbolic_valid_shape_leaves_the_moved_bytes_out():
         return o
     """)
     assert "moves" not in hints(source)[0].message
+
+
+# ---- buffers
+
+
+def placing(offset: int) -> ir.Program:
+    memref = ir.MemRef(ir.Var("base", ir.PtrType(), S), offset, 1024)
+    tile = ir.Var("t", ir.TileType([16, 16], ir.DataType.FP32, memref, None, ir.MemorySpace.Vec), S)
+    value = ir.Var("v", tile.type, S)
+    function = ir.Function("k", [value], [], ir.AssignStmt(tile, value, S), S, ir.FunctionType.InCore)
+    return ir.Program([function], "P", S)
+
+
+def test_buffers_fit_the_memory_of_the_backend():
+    beyond = placing(188416)
+    assert findings(IRProperty.AllocatedMemoryAddr, beyond) == []
+    backend.set_backend_type(BackendType.Ascend910B)
+    (each,) = findings(IRProperty.AllocatedMemoryAddr, beyond)
+    assert each.error_code == 1 and "189440 bytes of Vec" in each.message and "188416" in each.message
+    assert findings(IRProperty.AllocatedMemoryAddr, placing(188416 - 1024)) == []

@@ -25,6 +25,8 @@ _PROPERTIES = PassProperties(
         IRProperty.SSAForm,
         IRProperty.IncoreTileOps,
         IRProperty.SplitIncoreOrch,
+        IRProperty.TileOps2D,
+        IRProperty.TileMemoryInferred,
         IRProperty.NormalizedStmtStructure,
     ),
     produced=property_set(

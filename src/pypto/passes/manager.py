@@ -194,8 +194,8 @@ class PassManager:
         active = _active_planner()
         if active is not self._planner:
             raise RuntimeError(
-                f"memory_planner of the active PassContext is {active.name}, "
-                f"but the PassManager was built for {self._planner.name}"
+                f"memory_planner of the active PassContext is {active}, "
+                f"but the PassManager was built for {self._planner}"
             )
         pipeline = PassPipeline()
         for each in self._passes:

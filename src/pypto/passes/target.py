@@ -6,9 +6,11 @@ rules that depend on one are skipped.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pypto.core.dtype import DataType
+from pypto.ir.enums import MemorySpace
 
 __all__ = ["TargetFacts", "current_target", "set_target"]
 
@@ -18,6 +20,7 @@ class TargetFacts:
     """Facts about one architecture. Sizes are in bytes.
 
     `cube_cores` and `vector_cores` count the whole machine; a cluster is one cube core with its vector cores.
+    `memory_bytes` are the buffers of one core.
     """
 
     arch: str
@@ -26,6 +29,7 @@ class TargetFacts:
     recommended_innermost_bytes: int
     l2_cache_line_bytes: int
     atomic_add_dtypes: frozenset[DataType]
+    memory_bytes: Mapping[MemorySpace, int]
 
 
 _current: TargetFacts | None = None

@@ -2,10 +2,8 @@
 
 `DefinitionWalk` goes through a function in program order and reports each use of a variable that is not
 defined at that place. The caller decides which compound statements let the definitions of their bodies out:
-none in SSA form; before SSA form those without return vars.
-
-A variable inside a type is reported only if a statement of the function defines it (elsewhere): a symbol that
-only types mention needs no definition.
+none in SSA form; before SSA form those without return vars. A variable inside a type is used there; what the
+signature mentions is defined everywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pypto import ir
 from pypto.ir.rewrite import is_static_type
-from pypto.ir.walk import vars_in, walk_stmts
+from pypto.ir.walk import vars_in
 
 Report = Callable[[ir.Var, ir.Span], None]
 
@@ -49,12 +47,10 @@ class DefinitionWalk:
         self._report = report
         self._defined: set[ir.Var] = set()
         self._trail: list[ir.Var] = []
-        self._defined_somewhere: set[ir.Var] = set()
 
     def run(self) -> None:
         """Walk the function."""
         function = self._function
-        self._defined_somewhere = {var for s in walk_stmts(function.body) for var in definitions_of(s)}
         for param in function.params_:
             self._define(param)
         self._define_symbols(param.type for param in function.params_)
@@ -91,7 +87,7 @@ class DefinitionWalk:
         if is_static_type(type_):
             return
         for var in _vars_of_type(type_):
-            if var in self._defined_somewhere and var not in self._defined:
+            if var not in self._defined:
                 self._report(var, span)
 
     def _region(self, body: ir.Stmt, local: Iterable[ir.Var], *, leaks: bool, span: ir.Span) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pypto import ir
 from pypto.ir.walk import walk_stmts
 from pypto.passes.diagnostics import Diagnostic, error
 from pypto.passes.verify.codes import SSAErrorType
-from pypto.passes.verify.definitions import DefinitionWalk, definitions_of
+from pypto.passes.verify.definitions import DefinitionWalk
 
 _RULE = "SSAVerify"
 
@@ -42,7 +42,7 @@ def _scope_violations(function: ir.Function) -> list[Diagnostic]:
 def _repeated_assignments(function: ir.Function) -> Iterator[Diagnostic]:
     counts: Counter[ir.Var] = Counter()
     for stmt in walk_stmts(function.body):
-        counts.update(definitions_of(stmt))
+        counts.update(_assigned_by(stmt))
     for var, count in counts.items():
         if count > 1:
             yield _error(
@@ -51,6 +51,13 @@ def _repeated_assignments(function: ir.Function) -> Iterator[Diagnostic]:
                 f"violating SSA form\nIn function '{function.name}':\n{function.as_python(format=False)}",
                 var.span,
             )
+
+
+def _assigned_by(stmt: ir.Stmt) -> Iterable[ir.Var]:
+    """Return what counts as an assignment; a loop variable and iter_args belong to their loop's body."""
+    if isinstance(stmt, ir.AssignStmt):
+        return (stmt.var,)
+    return stmt.return_vars_ if isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.IfStmt) else ()
 
 
 def _yield_violations(function: ir.Function) -> Iterator[Diagnostic]:

@@ -1,4 +1,8 @@
-"""TileMemoryInferred: every tile has a memory space, and operands are where their operators read them."""
+"""TileMemoryInferred: every tile has a memory space, and operands are where their operators read them.
+
+The matrix operators of this target read their operands from Mat directly; on a device they are moved to Left
+and Right first. Both are right.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pypto.ir.walk import exprs_of, walk_stmts
 from pypto.passes.diagnostics import Diagnostic, error
 
 _RULE = "TileMemoryInferred"
+_FED_FROM_MAT = frozenset({ir.MemorySpace.Left, ir.MemorySpace.Right, ir.MemorySpace.Bias})
 
 
 def verify(program: ir.Program) -> list[Diagnostic]:
@@ -43,6 +48,8 @@ def _operands(call: ir.Call, function: str) -> Iterator[Diagnostic]:
         if not allowed or not isinstance(argument.type, ir.TileType):
             continue
         space = argument.type.memory_space
+        if space is ir.MemorySpace.Mat and not _FED_FROM_MAT.isdisjoint(allowed):
+            continue
         if space is not None and space not in allowed:
             names = " or ".join(each.name for each in allowed)
             message = (
