@@ -65,7 +65,7 @@ def emit_for(emission: Emission, loop: ForStmt, emit_body: EmitBody) -> None:
 def _is_short(loop: ForStmt) -> bool:
     start, stop, step = loop.start, loop.stop, loop.step
     if isinstance(start, ConstInt) and isinstance(stop, ConstInt) and isinstance(step, ConstInt):
-        return step.value != 0 and len(range(start.value, stop.value, step.value)) <= _SHORT_LOOP
+        return step.value != 0 and (stop.value - start.value) // step.value <= _SHORT_LOOP
     return False
 
 
