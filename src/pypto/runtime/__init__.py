@@ -13,9 +13,14 @@ from pypto.backend.toolchain import kernel_include_dir
 from pypto.runtime.log_config import configure_log, log_level
 
 _HOMES = {
+    "ChipWorker": "worker",
     "CompiledProgram": "compiled_program",
+    "DeviceTensor": "device_tensor",
+    "RegistrationHandle": "worker",
     "RunConfig": "run_config",
     "RunResult": "runner",
+    "StackedDeviceTensor": "device_tensor",
+    "Worker": "worker",
     "compile_program": "compile",
     "compiler_runs": "build",
     "execute_compiled": "runner",

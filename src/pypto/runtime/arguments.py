@@ -15,31 +15,14 @@ from typing import Any
 import numpy as np
 
 from pypto import ir
-from pypto.core.dtype import DataType
 from pypto.runtime import task_interface
+from pypto.runtime.array_types import ARRAY_NAMES, dtype_name, numpy_dtype, runtime_shape
+from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.metadata import CallSignature, ParamInfo
 from pypto.runtime.native_runtime import pack_layout
 from pypto.runtime.scalar_arguments import ScalarEncoder
+from pypto.runtime.worker import ChipWorker
 
-_ARRAY_NAMES = {
-    DataType.BOOL: "bool",
-    DataType.INT8: "int8",
-    DataType.INT16: "int16",
-    DataType.INT32: "int32",
-    DataType.INT64: "int64",
-    DataType.INDEX: "int64",
-    DataType.UINT8: "uint8",
-    DataType.UINT16: "uint16",
-    DataType.UINT32: "uint32",
-    DataType.UINT64: "uint64",
-    DataType.FP16: "float16",
-    DataType.FP32: "float32",
-    DataType.BF16: "bfloat16",
-    DataType.FP8E4M3FN: "float8_e4m3fn",
-    DataType.FP8E5M2: "float8_e5m2",
-    DataType.FP8E8M0: "float8_e8m0fnu",
-    DataType.FP4: "uint8",  # two elements per byte
-}
 _LAYOUTS_KEPT = 256
 
 
@@ -81,7 +64,7 @@ class _TensorParam:
         self._info = info
         assert info.shape is not None
         self.code = task_interface.element_code(info.dtype)
-        self.array_name = _ARRAY_NAMES[info.dtype]
+        self.array_name = ARRAY_NAMES[info.dtype]
         self.numpy_dtype = numpy_dtype(info.dtype)
         self.itemsize = self.numpy_dtype.itemsize
         self._accepted: set[Any] = {self.numpy_dtype}
@@ -110,7 +93,7 @@ class _TensorParam:
 
     def take_array(self, array: np.ndarray[Any, Any], position: int) -> _Buffer:
         """A numpy array of any subclass."""
-        self.check_dtype(array.dtype, _dtype_name(array.dtype))
+        self.check_dtype(array.dtype, dtype_name(array.dtype))
         flags = array.flags
         if not flags.c_contiguous:
             raise ValueError(
@@ -121,9 +104,13 @@ class _TensorParam:
             raise ValueError(f"Parameter '{self._info.name}' is written, but its array is read-only")
         return _Buffer(array.__array_interface__["data"][0], array.shape)
 
-    def take(self, value: Any, position: int) -> _Buffer:
+    def take(self, value: Any, position: int, worker: ChipWorker | None) -> _Buffer:
         """Anything a user may pass."""
+        if isinstance(value, DeviceTensor):
+            return self._take_resident(value, worker)
         if isinstance(value, np.generic | bool | int | float | complex | str | list | tuple | None):
+            raise self._not_a_tensor(value)
+        if isinstance(value, StackedDeviceTensor):
             raise self._not_a_tensor(value)
         if isinstance(value, np.ndarray):
             return self.take_array(value, position)
@@ -147,6 +134,17 @@ class _TensorParam:
             )
         return _Buffer(value.data_ptr(), tuple(value.shape))
 
+    def _take_resident(self, value: DeviceTensor, worker: ChipWorker | None) -> _Buffer:
+        self.check_dtype(value.dtype, dtype_name(value.dtype))
+        self.check_shape(value.shape)
+        if worker is None:
+            raise TypeError(
+                f"Parameter '{self._info.name}' got a DeviceTensor, which needs the worker that allocated "
+                "it: call the program inside `with worker:`, or through worker.run"
+            )
+        worker.check_dispatch(value, self._info.name)
+        return _Buffer(value.data_ptr, value.shape)
+
     def _not_a_tensor(self, value: Any) -> TypeError:
         return TypeError(
             f"Parameter '{self._info.name}' is a tensor; got {type(value).__name__}. "
@@ -169,8 +167,11 @@ class ArgumentBinder:
         self._layouts: dict[tuple[tuple[int, ...], ...], bytes] = {}
         self._static_layouts = self._pack([p.shape for _, p in self._tensors]) if self._static else b""
 
-    def bind(self, args: Sequence[Any]) -> BoundArguments:
-        """Raises `TypeError` for a wrong count, kind, shape or dtype, `ValueError` for unusable memory."""
+    def bind(self, args: Sequence[Any], worker: ChipWorker | None = None) -> BoundArguments:
+        """`worker` owns the resident tensors among the arguments.
+
+        Raises `TypeError` for a wrong count, kind, shape or dtype, `ValueError` for unusable memory.
+        """
         result = None
         if len(args) != self._count:
             args, result = self._add_outputs(args)
@@ -180,14 +181,14 @@ class ArgumentBinder:
             value = args[position]
             if type(value) is np.ndarray:
                 if value.dtype is not param.numpy_dtype:
-                    param.check_dtype(value.dtype, _dtype_name(value.dtype))
+                    param.check_dtype(value.dtype, dtype_name(value.dtype))
                 flags = value.flags
                 if not flags.c_contiguous or (param.written and not flags.writeable):
                     param.take_array(value, position)
                 shape = value.shape
                 addresses.append(value.__array_interface__["data"][0])
             else:
-                buffer = param.take(value, position)
+                buffer = param.take(value, position, worker)
                 shape = buffer.shape
                 addresses.append(buffer.address)
             if shape != param.shape:
@@ -219,40 +220,12 @@ class ArgumentBinder:
             names = [p.name for p in self._params]
             raise TypeError(f"{self._kind} expects {allowed} arguments, got {len(args)}. Parameters: {names}")
         given = iter(args)
-        model = next((a for a in args if hasattr(a, "data_ptr")), None)
+        model = next((a for a in args if callable(getattr(a, "data_ptr", None))), None)
         complete = [
             _fresh_output(p, model) if i in self._outputs else next(given) for i, p in enumerate(self._params)
         ]
         made = [complete[i] for i in self._outputs]
         return complete, made[0] if len(made) == 1 else tuple(made)
-
-
-def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
-    """The numpy dtype of arrays of an element type; FP4 arrays hold two elements per byte.
-
-    Raises `TypeError` for a type that has no arrays.
-    """
-    name = _ARRAY_NAMES.get(dtype)
-    if name is None:
-        raise TypeError(f"there are no arrays of {dtype}")
-    if name.startswith(("bfloat", "float8")):
-        import ml_dtypes
-
-        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return narrow
-    return np.dtype(name)
-
-
-def _dtype_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name if dtype.isnative else f"{dtype.name} in foreign byte order"
-
-
-def runtime_shape(shape: Sequence[int], dtype: DataType) -> list[int]:
-    """The shape of the array that holds a tensor: FP4 packs two elements of the last dim into a byte."""
-    result = list(shape)
-    if dtype is DataType.FP4 and result and result[-1] != ir.DYNAMIC_DIM:
-        result[-1] = (result[-1] + 1) // 2
-    return result
 
 
 def _fresh_output(info: ParamInfo, model: Any) -> Any:
@@ -266,4 +239,4 @@ def _fresh_output(info: ParamInfo, model: Any) -> Any:
     if model is None:
         return np.zeros(shape, numpy_dtype(info.dtype))
     torch = sys.modules[type(model).__module__.partition(".")[0]]
-    return torch.zeros(shape, dtype=getattr(torch, _ARRAY_NAMES[info.dtype]))
+    return torch.zeros(shape, dtype=getattr(torch, ARRAY_NAMES[info.dtype]))

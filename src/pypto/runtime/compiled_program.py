@@ -7,7 +7,7 @@ Loading (compile what is missing, bind to the runtime) happens at the first call
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, simulator_of
 from pypto.core.dtype import DataType
 from pypto.runtime import metadata
-from pypto.runtime.arguments import ArgumentBinder, BoundArguments, runtime_shape
+from pypto.runtime.arguments import ArgumentBinder, BoundArguments
+from pypto.runtime.array_types import runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.callables import ChipCallable
 from pypto.runtime.diagnostics import write_swimlane, write_task_graph
 from pypto.runtime.metadata import CallSignature, ParamInfo, extract_param_infos
 from pypto.runtime.native_runtime import pack_options
 from pypto.runtime.run_config import RunConfig, run_options
+from pypto.runtime.worker import ChipWorker, any_worker_active
 
 NEXT_LEVELS = "next_levels"
 Assembled = tuple[ChipCallable, str, Mapping[str, Any]]
@@ -83,7 +85,7 @@ class OrchestrationProgram:
 
     def build_orch_args(self, *args: Any, worker: Any = None) -> PreparedArguments:
         """Packed arguments, the objects whose memory they name, and whether the call returns values."""
-        bound = self._binder.bind(args)
+        bound = self._binder.bind(args, worker)
         return bound, tuple(bound.keep), bound.result is not None
 
     def build_call_config(
@@ -94,7 +96,19 @@ class OrchestrationProgram:
 
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         """Run in place on all parameters, or on all but the pure outputs, which are made and returned."""
-        bound = self._binder.bind(args)
+        if config is not None and not isinstance(config, RunConfig):
+            raise TypeError(f"config must be a RunConfig, got {type(config).__name__}")
+        worker = self._active_worker(config) if any_worker_active() else None
+        return self.run_on(worker, args, config) if worker is None else worker.run_part(self, args, config)
+
+    def _active_worker(self, config: RunConfig | None) -> ChipWorker | None:
+        platform = self.platform if config is None else config.platform
+        device_id = 0 if config is None else config.device_id
+        return ChipWorker.current(level=2, platform=platform, device_id=device_id, runtime=self.runtime_name)
+
+    def run_on(self, worker: ChipWorker | None, args: Sequence[Any], config: RunConfig | None) -> Any:
+        """Run with the resident tensors of `worker`; `None` is a run that has none."""
+        bound = self._binder.bind(args, worker)
         program = self._assembled[0].program
         if config is not None and config.any_dfx_enabled():
             self._run_with_diagnostics(bound, config)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
-from pypto.runtime.arguments import numpy_dtype, runtime_shape
+from pypto.runtime.array_types import numpy_dtype, runtime_shape
 from pypto.runtime.metadata import CallSignature
 
 
