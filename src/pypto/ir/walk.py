@@ -12,8 +12,22 @@ from typing import Any
 from pypto.ir.expr import Expr, Var
 from pypto.ir.node import IRNode
 from pypto.ir.scope import ScopeStmt
-from pypto.ir.stmt import ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt
+from pypto.ir.stmt import (
+    AssignStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    ReturnStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+)
 from pypto.ir.types import Type
+
+
+_SIMPLE = (AssignStmt, EvalStmt, YieldStmt, ReturnStmt)
+"""The common statements without statements inside them."""
 
 
 def children(node: IRNode) -> Sequence[IRNode]:
@@ -55,7 +69,8 @@ def walk_stmts(root: Stmt) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        pending += reversed(substatements(stmt))
+        if not isinstance(stmt, _SIMPLE):
+            pending += reversed(substatements(stmt))
 
 
 def exprs_of(stmt: Stmt) -> tuple[Expr, ...]:
