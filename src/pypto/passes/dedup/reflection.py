@@ -9,6 +9,7 @@ covered makes the reference index incomplete, and the pass then does nothing.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator
 from types import CodeType, NoneType
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 
+@functools.cache
 def described_classes() -> tuple[type[Structure], ...]:
     """Return every concrete class of the IR: expressions, statements, functions, types, views."""
     found: dict[type[Structure], None] = {}
