@@ -12,8 +12,10 @@ import __future__
 
 import ast
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import ml_dtypes
@@ -85,18 +87,22 @@ def run_text(text: str, name: str, arguments: Sequence[Any], *, entry: str = "ma
         What the method returns, as arrays.
     """
     language = Language()
-    tree = ast.fix_missing_locations(_Launches().visit(ast.parse(text)))
-    code = compile(tree, "<program>", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
     module: dict[str, Any] = {"__name__": "program"}
     tree_imports = {"pypto.language": language}
     module["__builtins__"] = {**vars(__import__("builtins")), "__import__": _importer(tree_imports)}
-    exec(code, module)
+    exec(_compiled(text), module)
     bound = getattr(module[name](), entry)
     given = [language.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
     returned = bound(*given)
     if returned is None:
         return []
     return [each.data for each in (returned if isinstance(returned, tuple) else (returned,))]
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(text: str) -> CodeType:
+    tree = _Launches().visit(ast.parse(text))
+    return compile(tree, "<program>", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
 
 
 def _importer(modules: dict[str, Any]) -> Callable[..., Any]:
@@ -118,6 +124,10 @@ class _Package:
 class _Launches(ast.NodeTransformer):
     """Writes `with pl.spmd(n) [as tid]: body` as a loop over the blocks."""
 
+    def visit(self, node: ast.AST) -> Any:
+        """Look at statements alone: expressions hold no statements."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
+
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)
         (item,) = node.items
@@ -130,13 +140,18 @@ class _Launches(ast.NodeTransformer):
             isinstance(each, ast.Attribute) and each.attr == "get_block_idx" for each in ast.walk(node)
         )
         inner = any(isinstance(each, ast.With) for each in node.body)
-        blocks = ast.parse(f"pl.blocks(0, {asks and not inner})", mode="eval").body
-        assert isinstance(blocks, ast.Call)
-        blocks.args[0] = call.args[0] if call.args else call.keywords[0].value
-        loop = ast.For(ast.Name("_block", ast.Store()), blocks, node.body, [])
-        if item.optional_vars is None:
-            return loop
-        return [ast.Assign([item.optional_vars], ast.Constant("task")), loop]
+        count = call.args[0] if call.args else call.keywords[0].value
+        of_language = ast.Attribute(ast.Name("pl", ast.Load()), "blocks", ast.Load())
+        blocks = ast.Call(of_language, [count, ast.Constant(asks and not inner)], [])
+        loop = ast.For(ast.Name("_block", ast.Store()), blocks, [], [])
+        made: list[ast.stmt] = [ast.copy_location(loop, node)]
+        if item.optional_vars is not None:
+            named = ast.Assign([item.optional_vars], ast.Constant("task"))
+            made.insert(0, ast.copy_location(named, node))
+        for each in made:
+            ast.fix_missing_locations(each)
+        loop.body = node.body
+        return made
 
 
 class _Method:
