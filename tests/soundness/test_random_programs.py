@@ -9,6 +9,7 @@ import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pypto.testing.checks import check_program, check_twins
 from pypto.testing.compiled import check_compiled
@@ -22,9 +23,9 @@ def test_every_property_holds_after_every_pass(seed: int) -> None:
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(programs(max_statements=2))
-def test_numbers_and_text_survive_the_passes(generated: Generated) -> None:
-    check_program(generated, quick=True)
+@given(programs(max_statements=2), st.integers(0, 1000))
+def test_numbers_and_text_survive_the_passes(generated: Generated, sample: int) -> None:
+    check_program(generated, sample=sample)
 
 
 @pytest.mark.parametrize("mutation", [None, *MUTATIONS])
