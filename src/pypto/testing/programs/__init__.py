@@ -59,7 +59,8 @@ def _array(rng: np.random.Generator, kind: Kind, extent: int) -> np.ndarray:
 
 def make_program(rng: random.Random, statements: int | None = None) -> Generated:
     """A random program with about so many statements at the top of its entry."""
-    writer = OrchestrationText(rng)
+    kind = rng.choice(["Opaque", "Orchestration"])
+    writer = OrchestrationText(rng, is_opaque=kind == "Opaque")
     lines = writer.body(statements or rng.randint(1, 5))
     used = words(lines) | {"o"}
     parameters: list[tuple[str, Kind | None]] = [(n, k) for n, k in INPUTS.items() if n in used]
@@ -69,7 +70,6 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
     declared = [f"{name}: {_annotation(name, kind, writer.results)}" for name, kind in parameters]
     returned = ["o", *writer.results]
     types = ", ".join((UPDATED | writer.results)[name].annotation for name in returned)
-    kind = rng.choice(["Opaque", "Orchestration"])
     main = [
         f"@pl.function(type=pl.FunctionType.{kind})",
         f"def main(self, {', '.join(declared)}) -> {f'tuple[{types}]' if len(returned) > 1 else types}:",

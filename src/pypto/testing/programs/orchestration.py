@@ -46,8 +46,9 @@ class _Scope(NamedTuple):
 class OrchestrationText(KernelText):
     """Writes the entry function and the kernels that it calls."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, is_opaque: bool) -> None:
         super().__init__(rng)
+        self.is_opaque = is_opaque
         self.names.values.update(INPUTS)
         self.names.memory.update(UPDATED)
         self.kernels: list[str] = []
@@ -66,7 +67,7 @@ class OrchestrationText(KernelText):
 
     def statement(self, depth: int, *, manual: bool = False) -> list[str]:
         flat = [self.scope] * 6 + [self.repeat] * 3 + [self.call] * 2 + [self.spmd, self.spmd, self.cluster]
-        flat += [self.submit, self.assemble, self.view, self.buffer, self.exchange, self.scalar]
+        flat += [self.sweep, self.submit, self.assemble, self.view, self.buffer, self.exchange, self.scalar]
         if depth < 2:
             nested = [
                 self.for_loop,
@@ -77,7 +78,7 @@ class OrchestrationText(KernelText):
                 self.carried,
             ]
             if depth == 0:
-                nested += [self.manual]
+                nested += [self.manual, *([self.hierarchy] if self.is_opaque else [])]
             return self.rng.choice([*flat, *((lambda f=f: f(depth)) for f in nested)])()
         return self.rng.choice(flat)()
 
@@ -428,6 +429,29 @@ class OrchestrationText(KernelText):
         inside = self.chance(60)
         body = [at, *indent([*lines, write])] if inside else [at, *indent(lines), write]
         return [f"for {index} in pl.{loop}(2):", *indent(body)]
+
+    def hierarchy(self, depth: int) -> list[str]:
+        """A scope that becomes an orchestration of its own."""
+        hint = self.rng.choice(["", ', name_hint="inner"'])
+        head = f"with pl.at(level=pl.Level.GLOBAL, role=pl.Role.Orchestrator{hint}):"
+        kept, self.names.tasks = self.names.tasks, []
+        body = self.inner(1)
+        self.names.tasks = kept
+        return [head, *body]
+
+    def sweep(self) -> list[str]:
+        """All rows of a tensor whose extent is known at run time."""
+        index, part = self.fresh("j"), self.fresh("t")
+        source = self.rng.choice([name for name in self.names.of(ROWS) if name != "od"])
+        count = f"pl.tensor.dim({source}, 0) // {BLOCK}"
+        window = f"[{index} * {BLOCK}, 0]"
+        value = f"pl.{self.rng.choice(['add', 'mul'])}(pl.slice({source}, [{BLOCK}, 16], {window}), 0.5)"
+        body = [f"{part} = {value}", f"od = pl.assemble(od, {part}, {window})"]
+        if self.chance(50):
+            return [f"for {index} in pl.spmd({count}):", *indent(body)]
+        loop = self.rng.choice(["range", "parallel"])
+        at = "with pl.at(level=pl.Level.CORE_GROUP):"
+        return [f"for {index} in pl.{loop}({count}):", *indent([at, *indent(body)])]
 
     # --- what is observed
 

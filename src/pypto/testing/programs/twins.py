@@ -30,12 +30,12 @@ class _Kernel:
             f"{param}: {f'pl.{direction}[{kind.annotation}]' if direction else kind.annotation}"
             for param, kind, direction in self.params
         )
-        attrs = f", attrs={{{self.attrs}}}" if self.attrs else ""
+        attrs = [f"pl.func_attr({{{self.attrs}}})"] if self.attrs else []
         result = self.params[-1][1].annotation
         return [
-            f"@pl.function(type=pl.FunctionType.InCore{attrs})",
+            "@pl.function(type=pl.FunctionType.InCore)",
             f"def {name}(self, {declared}) -> {result}:",
-            *indent(list(self.lines)),
+            *indent([*attrs, *self.lines]),
             "",
         ]
 
