@@ -428,6 +428,31 @@ def test_kernel_in_tile_form_is_left_alone():
     assert passes.convert_tensor_to_tile_ops()(before) is before
 
 
+@pytest.mark.parametrize("operand", ["pl.matmul(a, a)", "pl.neg(pl.matmul(a, a))", "c"])
+def test_row_minimum_of_what_does_not_lie_in_plain_rows_moves_it_first(operand: str):
+    program = converted(
+        pl.parse_program(
+            f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(
+        self, a: pl.Tensor[[16, 16], pl.FP32], c: pl.Tensor[[16, 1], pl.FP32]
+    ) -> pl.Tensor[[16, 1], pl.FP32]:
+        y = pl.row_min({operand})
+        return y
+"""
+        )
+    )
+    (kernel,) = program.functions.values()
+    (move,) = (
+        node for node in walk(kernel.body) if isinstance(node, ir.Call) and node.op.name == "tile.move"
+    )
+    assert isinstance(move.type, ir.TileType)
+    view = move.type.get_effective_tile_view()
+    assert (view.blayout, view.slayout) == (ir.TileLayout.row_major, ir.TileLayout.none_box)
+
+
 def test_second_run_changes_nothing():
     @pl.program
     class P:

@@ -149,7 +149,18 @@ def _row_reduction(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.E
         row = k.let("row", k.op("tile.reshape", [tile, tuple_of(k, (k.index(1), *shape))]))
         reduced = k.let("row_reduced", k.op(name, [row, _row_scratch(k, name, tile_type(row))]))
         return k.op("tile.reshape", [reduced, tuple_of(k, (k.index(1),))])
+    if name == "tile.row_min":
+        tile = _in_rows(k, tile)
     return k.op(name, [tile, _row_scratch(k, name, tile_type(tile))])
+
+
+def _in_rows(k: KernelLowering, tile: ir.Expr) -> ir.Expr:
+    """The tile in plain rows, which `tile.row_min` insists on: products and columns lie otherwise."""
+    view = tile_type(tile).get_effective_tile_view()
+    plain = {"blayout": ir.TileLayout.row_major, "slayout": ir.TileLayout.none_box}
+    if all(getattr(view, name) is layout for name, layout in plain.items()):
+        return tile
+    return k.let("in_rows", k.op("tile.move", [tile], target_memory=Vec, **plain))
 
 
 _ROW_SCRATCH_WIDTH = 128
