@@ -25,7 +25,6 @@ from pypto.ir.stmt import (
 )
 from pypto.ir.types import Type
 
-
 _SIMPLE = (AssignStmt, EvalStmt, YieldStmt, ReturnStmt)
 """The common statements without statements inside them."""
 

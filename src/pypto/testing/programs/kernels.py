@@ -326,7 +326,7 @@ class KernelText(Text):
     def kernel_compute(self) -> list[str]:
         """A new local name."""
         kind, name = self.rng.choice([FULL, COLUMN, INTS]), self.fresh("t")
-        line = f"{name} = {self.expression(kind)}"
+        line = f"{name} = {self.value(kind)}"
         self.names.values[name] = kind
         return [line]
 
