@@ -26,6 +26,7 @@ __all__ = [
     "PassProperties",
     "create_function_pass",
     "create_program_pass",
+    "prepared_by",
     "property_set",
 ]
 
@@ -129,3 +130,13 @@ def create_function_pass(
         return ir.Program(results, program.name, program.span)
 
     return create_program_pass(transform_program, pass_name, properties)
+
+
+def prepared_by(first: Pass, second: Pass) -> Pass:
+    """Make one pass that does what both do, in this order; to the outside it is the second."""
+
+    def transform(program: ir.Program) -> ir.Program:
+        return second._transform(first._transform(program))
+
+    properties = PassProperties(second._required, second._produced, second._invalidated)
+    return create_program_pass(transform, second._name, properties)

@@ -3,6 +3,9 @@
 `_ORDER` is the order of the whole pipeline. A pass that this compiler does not have (some only serve the
 memory of a device) has no factory in `pypto.passes` and is left out. The factories are looked up when a
 manager is built.
+
+The names of the pipeline are those that users know. A step that only this compiler needs runs as the first
+part of the pass it prepares (`_PREPARED_BY`).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 from pypto import ir, passes
 from pypto.compile_profiling import CompileProfiler, StageRecord, get_active_profiler
 from pypto.ir.printer import python_print
-from pypto.passes.base import Pass
+from pypto.passes.base import Pass, prepared_by
 from pypto.passes.context import (
     DiagnosticPhase,
     MemoryPlanner,
@@ -49,7 +52,6 @@ _ORDER = (
     "outline_cluster_scopes",
     "deduplicate_outlined_kernels",
     "convert_tensor_to_tile_ops",
-    "inline_orchestrations",
     "optimize_orch_tensors",
     "lower_composite_ops",
     "flatten_tile_nd_to_2d",
@@ -76,7 +78,6 @@ _ORDER = (
     "allocate_memory_addr",
     "fold_no_op_reshape",
     "fuse_create_assemble_to_slice",
-    "materialize_assemble_copies",
     "derive_call_directions",
     "auto_derive_task_dependencies",
     "expand_manual_phase_fence",
@@ -90,6 +91,11 @@ _ORDER = (
     "insert_comm_fence",
     "materialize_valid_shape_symbols",
 )
+
+_PREPARED_BY = {
+    "expand_mixed_kernel": "inline_orchestrations",
+    "derive_call_directions": "materialize_assemble_copies",
+}
 
 _DROPPED_BY_PLANNER = {
     MemoryPlanner.PYPTO: frozenset[str](),
@@ -154,7 +160,9 @@ class PassManager:
             options: dict[str, Any] = {}
             if factory_name == "auto_derive_task_dependencies":
                 options["analyze_auto_scopes"] = self.analyze_auto_scopes_for_deps
-            built.append(factory(**options))
+            made = factory(**options)
+            preparation = getattr(passes, _PREPARED_BY.get(factory_name, ""), None)
+            built.append(made if preparation is None else prepared_by(preparation(), made))
         return built
 
     @property
