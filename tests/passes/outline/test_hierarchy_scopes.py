@@ -206,3 +206,36 @@ def test_declared_properties():
     assert found.get_required_properties().contains(passes.IRProperty.SSAForm)
     for made in ("SSAForm", "HierarchyOutlined", "OrchestrationReferencesResolved"):
         assert found.get_produced_properties().contains(passes.IRProperty[made])
+
+
+def test_a_result_that_a_scalar_parameter_shapes_reads_back_in_the_terms_of_the_caller():
+    result = hierarchy(  # compares with what its text parses to
+        """
+        @opaque
+        def main(self, x: T(8, 16), n: I):
+            with pl.at(level=pl.Level.GLOBAL):
+                part = pl.slice(x, [8, 16], [0, 0], valid_shape=[n + 2, 16])
+                y = pl.sub(part, x)
+            z = pl.add(part, x)
+            return y, z
+        """
+    )
+    assert len(function(result, "main_global_0").return_types) == 2
+
+
+def test_a_loop_returns_what_it_computes_and_not_the_parameter():
+    result = hierarchy(
+        """
+        @opaque
+        def main(self, x: T(64)) -> T(64):
+            with pl.at(level=pl.Level.HOST):
+                for i in pl.range(3):
+                    with pl.at(level=pl.Level.CORE_GROUP):
+                        x = pl.add(x, x)
+            return x
+        """
+    )
+    callee = function(result, "main_host_0")
+    loop, final = statements(callee)
+    assert isinstance(loop, ir.ForStmt) and isinstance(final, ir.ReturnStmt)
+    assert final.value[0] is loop.return_vars[0]

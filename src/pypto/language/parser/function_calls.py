@@ -7,6 +7,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.ir.return_types import deduce_call_return_type
+from pypto.ir.rewrite import Substitution, is_static_type
 from pypto.ir.walk import walk_stmts
 from pypto.language.parser.attr_values import attr_items, attr_value, direction_marker
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UndefinedVariableError
@@ -218,7 +219,15 @@ def result_types_of(
         types = _types_of_first_return(callee)
         if types is None:
             return None
-    return deduce_call_return_type(callee.params_[: len(args)], args, types)
+    params = callee.params_[: len(args)]
+    deduced = deduce_call_return_type(params, args, types)
+    if all(is_static_type(each) for each in deduced):
+        return deduced
+    # What is left of scalar parameters in extents is known here: the arguments.
+    scalars = {
+        param: arg for param, arg in zip(params, args, strict=True) if isinstance(param.type, ir.ScalarType)
+    }
+    return [Substitution(scalars).type(each) for each in deduced] if scalars else deduced
 
 
 def _types_of_first_return(callee: ir.Function) -> list[ir.Type] | None:
