@@ -50,6 +50,7 @@ __all__ = [
     "create_op_call",
     "create_call",
     "declared_core_affinity",
+    "execution_memory_access",
     "get_op",
     "get_op_arg_effect",
     "get_op_def",
@@ -388,6 +389,15 @@ def get_op_write_channel(name: str) -> WriteChannel | None:
 def declared_core_affinity(name: str) -> str | None:
     """``"vector"``, ``"cube"``, ``"shared"``, or None where the operands decide."""
     return _require(name).affinity
+
+
+def execution_memory_access(name: str) -> str | None:
+    """``"none"`` if executing the operator touches no memory, ``"access"`` if its effects or channel say that it
+    does, None where the declaration says neither."""
+    definition = _require(name)
+    if definition.metadata_only:
+        return "none"
+    return "access" if definition.effects or definition.write_channel is not None else None
 
 
 def is_no_duplicate_op(name: str) -> bool:

@@ -18,7 +18,7 @@ from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_p
 from pypto.passes.lane_regions import unfold_lane_regions
 from pypto.passes.storage import is_builtin
 
-__all__ = ["core_sides", "expand_mixed_kernel"]
+__all__ = ["core_sides", "expand_mixed_kernel", "pipe_of"]
 
 _PROPERTIES = PassProperties(
     required=property_set(
@@ -61,6 +61,7 @@ _BY_SOURCE_SPACE = frozenset(
     }
 )
 _PLACEMENT = "core_placement"
+_FED_BY_MTE1 = frozenset({ir.MemorySpace.Left, ir.MemorySpace.Right, ir.MemorySpace.Bias})
 
 
 def expand_mixed_kernel() -> Pass:
@@ -111,6 +112,29 @@ def core_sides(call: ir.Call | ir.Submit) -> tuple[str, ...]:
     if definition is not None and definition.affinity is not None:
         return () if definition.affinity == "shared" else (definition.affinity,)
     return ("vector",) if name.startswith("tile.") else ()
+
+
+def pipe_of(call: ir.Call) -> ir.PipeType | None:
+    """The pipe of a core that runs an operator; None if it touches no memory or is no work of a core."""
+    name = call.op.name
+    definition = get_op_def(name)
+    if definition is None or definition.metadata_only:
+        return None
+    if name in ("tile.read", "tile.write", "tensor.read", "tensor.write"):
+        return ir.PipeType.S
+    if name.startswith(_MATRIX_PREFIXES):
+        return ir.PipeType.M
+    if name == "tile.load":
+        return ir.PipeType.MTE2
+    source = call.args_[0].type if call.args_ else None
+    from_acc = isinstance(source, ir.TileType) and source.memory_space is ir.MemorySpace.Acc
+    if name == "tile.store":
+        return ir.PipeType.FIX if from_acc else ir.PipeType.MTE3
+    if name == "tile.move":
+        if from_acc:
+            return ir.PipeType.FIX
+        return ir.PipeType.MTE1 if call.kwargs_.get("target_memory") in _FED_BY_MTE1 else ir.PipeType.V
+    return ir.PipeType.V if core_sides(call) == ("vector",) else None
 
 
 def _side_of(space: ir.MemorySpace | None) -> str:

@@ -11,11 +11,12 @@ from typing import NoReturn
 from pypto import ir
 from pypto.core.errors import Error, InternalError, internal_error
 from pypto.core.span import Span
-from pypto.ir.op_registry import declared_core_affinity, is_no_duplicate_op
+from pypto.ir.op_registry import declared_core_affinity, execution_memory_access, is_no_duplicate_op
 
 __all__ = [
     "classify_call_affinity",
     "get_declared_core_affinity",
+    "get_execution_memory_access_evidence",
     "is_no_duplicate_op",
     "raise_assertion_error",
     "raise_generic_error",
@@ -27,6 +28,7 @@ __all__ = [
     "raise_type_error",
     "raise_value_error",
     "rethrow_with_message",
+    "try_infer_pipe",
 ]
 
 _CLASSES: dict[str, type[Exception]] = {
@@ -120,3 +122,26 @@ def classify_call_affinity(call: ir.Call) -> str:
     declared_core_affinity(call.op.name)
     sides = set(core_sides(call))
     return "mixed" if len(sides) > 1 else sides.pop() if sides else "shared"
+
+
+def get_execution_memory_access_evidence(op: str) -> str | None:
+    """What the declaration of an operator says about memory when it runs.
+
+    "none" if it only computes metadata, "access" if it has effects or a write channel, None if nothing is said.
+
+    Raises:
+        ValueError: there is no such operator.
+    """
+    return execution_memory_access(op)
+
+
+def try_infer_pipe(call: ir.Call) -> ir.PipeType | None:
+    """The pipe of an accelerator's core that would run a call, None if it needs none or cannot be told.
+
+    Raises:
+        ValueError: the callee is no operator.
+    """
+    from pypto.passes.expand_mixed_kernel import pipe_of
+
+    declared_core_affinity(call.op.name)
+    return pipe_of(call)
