@@ -82,6 +82,11 @@ def test_property_sets_print_in_enum_order_and_are_not_hashable() -> None:
         hash(a)
 
 
+def test_a_set_holds_members_of_its_enum_only() -> None:
+    with pytest.raises(TypeError, match="IRPropertySet holds IRProperty, got str"):
+        passes.IRPropertySet().insert("SSAForm")  # type: ignore[arg-type]
+
+
 def test_set_methods_make_new_sets() -> None:
     a, b = property_set(IRProperty.SSAForm), property_set(IRProperty.TypeChecked)
     both = a.union_with(b)

@@ -84,6 +84,7 @@ class DiagnosticCheckSet(EnumSet[DiagnosticCheck]):
     """A set of diagnostic checks."""
 
     __slots__ = ()
+    KIND = DiagnosticCheck
 
 
 def runtime_kind_to_name(kind: RuntimeKind) -> str:

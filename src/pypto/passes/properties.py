@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -76,6 +76,7 @@ class EnumSet(Generic[E]):
     """
 
     __slots__ = ("_members",)
+    KIND: ClassVar[type[enum.Enum]]
 
     def __init__(self) -> None:
         self._members: set[E] = set()
@@ -89,6 +90,8 @@ class EnumSet(Generic[E]):
 
     def insert(self, member: E) -> None:
         """Add one member."""
+        if not isinstance(member, self.KIND):
+            raise TypeError(f"{type(self).__name__} holds {self.KIND.__name__}, got {type(member).__name__}")
         self._members.add(member)
 
     def remove(self, member: E) -> None:
@@ -143,6 +146,7 @@ class IRPropertySet(EnumSet[IRProperty]):
     """A set of IR properties."""
 
     __slots__ = ()
+    KIND = IRProperty
 
     def contains_all(self, other: IRPropertySet) -> bool:
         """Say whether every member of `other` is in this set."""
