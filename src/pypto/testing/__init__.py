@@ -127,7 +127,7 @@ def classify_call_affinity(call: ir.Call) -> str:
 def get_execution_memory_access_evidence(op: str) -> str | None:
     """What the declaration of an operator says about memory when it runs.
 
-    "none" if it only computes metadata, "access" if it has effects or a write channel, None if nothing is said.
+    "none" if it only computes metadata, "access" if it has effects or a write channel, None otherwise.
 
     Raises:
         ValueError: there is no such operator.
