@@ -392,8 +392,8 @@ def declared_core_affinity(name: str) -> str | None:
 
 
 def execution_memory_access(name: str) -> str | None:
-    """``"none"`` if executing the operator touches no memory, ``"access"`` if its effects or channel tell that
-    it does, None where the declaration tells neither."""
+    """``"none"`` if executing the operator touches no memory, ``"access"`` if its effects or channel tell
+    that it does, None where the declaration tells neither."""
     definition = _require(name)
     if definition.metadata_only:
         return "none"

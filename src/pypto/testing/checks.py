@@ -2,7 +2,7 @@
 
 After each pass of the default pipeline the program computes what numpy computes from the same text, its text
 parses back to an equal program, everything that the passes promised holds, and running the pass again gives
-the same object. At the end the tasks may run in any order that their dependencies allow.
+the same program. At the end the tasks may run in any order that their dependencies allow.
 """
 
 from __future__ import annotations
