@@ -228,6 +228,8 @@ def _while(state: State, stmt: WhileStmt, indent: str, _targets: Targets) -> Non
 
 def _with(state: State, text: str, scope: ScopeStmt, indent: str) -> None:
     task = scope.attrs_.get("task_id_var")
+    if task is not None and not isinstance(task, Var):
+        raise InternalError(f"attribute 'task_id_var' of a scope must be a variable, not {task!r}")
     bound = f" as {state.name(task)}" if task is not None else ""
     state.lines.append(f"{indent}with {state.prefix}.{text}{bound}:")
 

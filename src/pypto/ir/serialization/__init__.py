@@ -32,7 +32,10 @@ def deserialize(data: bytes) -> IRNode:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"deserialize expects bytes, got {type(data).__name__}")
-    return Reader(decode(bytes(data))).read()
+    try:
+        return Reader(decode(bytes(data))).read()
+    except RecursionError as error:
+        raise RuntimeError("Serialized data nests types too deeply") from error
 
 
 def serialize_to_file(node: IRNode, path: str | os.PathLike[str]) -> None:

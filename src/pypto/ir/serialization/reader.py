@@ -8,6 +8,8 @@ says what those mean.
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +45,7 @@ from pypto.ir.serialization.wire import (
     wire_name,
 )
 from pypto.ir.stmt import ForStmt, Stmt, attach_leading_comments
-from pypto.ir.types import ArrayType, PtrType, TensorType, TileType, Type
+from pypto.ir.types import ArrayType, PtrType, ScalarType, TensorType, TileType, Type
 from pypto.ir.views import TensorView, TileView
 
 __all__ = ["Reader"]
@@ -155,11 +157,30 @@ class Reader:
             return self._function(fields)
         if cls is Call and "arg_directions" in fields:
             fields = _with_directions(fields)
-        node = cls.make(*(self._field(cls, field, fields) for field in cls.FIELDS))
+        node: IRNode = self._checked(
+            cls, {field.name: self._field(cls, field, fields) for field in cls.FIELDS}
+        )
         comments = fields.get("leading_comments")
         if comments and isinstance(node, Stmt):
             attach_leading_comments(node, _strings(comments, "leading_comments"))
         return node
+
+    def _checked(self, cls: type[Any], values: dict[str, Any]) -> Any:
+        """What the constructor of a class makes of the values of its fields: it refuses bad combinations."""
+        accepted = _constructor_parameters(cls)
+        if cls is MemRef:
+            return self._made_memref(**values)
+        given = {name: value for name, value in values.items() if name in accepted}
+        if "dtype" in accepted and "dtype" not in given:
+            if not isinstance(values["type"], ScalarType):
+                raise RuntimeError(
+                    f"{cls.__name__}.type must be ScalarType, got {type(values['type']).__name__}"
+                )
+            given["dtype"] = values["type"].dtype
+        made = cls(**given)
+        if values.get("attrs") and "attrs" not in accepted:
+            return made.replace(attrs=values["attrs"])
+        return made
 
     def _program(self, fields: Raw) -> Program:
         values = {field.name: self._field(Program, field, fields) for field in Program.FIELDS}
@@ -263,7 +284,11 @@ class Reader:
     def _view(self, owner: type[Type], raw: Raw) -> TensorView | TileView:
         cls: type[TensorView] | type[TileView] = TileView if issubclass(owner, TileType) else TensorView
         assert issubclass(owner, TensorType | TileType)
-        return cls.make(*(self._field(cls, field, raw) for field in cls.FIELDS))
+        if not isinstance(raw, dict):
+            raise RuntimeError(f"the view of a {owner.__name__} must be a map, got {type(raw).__name__}")
+        values = {field.name: self._field(cls, field, raw) for field in cls.FIELDS}
+        view: TensorView | TileView = self._checked(cls, values)
+        return view
 
     def _memref(self, raw: Raw) -> MemRef:
         name = _required(raw, "base")
@@ -274,14 +299,31 @@ class Reader:
         if not isinstance(base, Var):
             raise RuntimeError(f"the base of a MemRef must be Var, got {type(base).__name__}")
         slot = raw.get("slot_index")
-        memref: MemRef = MemRef(
-            base, 0, _required(raw, "size"), Span.unknown(), bool(raw.get("is_pinned", False))
-        )
-        return memref.replace(
+        return self._made_memref(
+            base_=base,
             byte_offset_=self._built[self._identify(_required(raw, "byte_offset"))],
+            size_=_required(raw, "size"),
+            is_pinned_=raw.get("is_pinned", False),
             slot_count_=raw.get("slot_count", 1),
             slot_index_=None if slot is None else self._built[self._identify(slot)],
+            span=Span.unknown(),
         )
+
+    def _made_memref(
+        self,
+        base_: Var,
+        byte_offset_: Any,
+        size_: int,
+        is_pinned_: bool,
+        slot_count_: int,
+        slot_index_: Any,
+        span: Span,
+        **_derived: Any,
+    ) -> MemRef:
+        if not isinstance(byte_offset_, Expr):
+            raise RuntimeError(f"MemRef.byte_offset must be Expr, got {type(byte_offset_).__name__}")
+        memref = MemRef(base_, 0, size_, span, is_pinned_, slot_count_, slot_index_)
+        return memref.replace(byte_offset_=byte_offset_)
 
     # --- attributes
 
@@ -289,6 +331,8 @@ class Reader:
         attrs: dict[str, Any] = {}
         for entry in _list(raw, "attrs"):
             key = _required(entry, "key")
+            if not isinstance(key, str):
+                raise RuntimeError(f"the key of an attribute must be text, got {type(key).__name__}")
             attrs[key] = self._attr_value(key, _required(entry, "value"))
         return attrs
 
@@ -326,6 +370,15 @@ _ATTR_DECODERS: dict[str, Callable[[Reader, str, Any], Any]] = {
     "Expr": Reader._expr_value,
     "VarList": Reader._var_list,
 }
+
+
+@functools.cache
+def _constructor_parameters(cls: type[Any]) -> frozenset[str]:
+    """The names of the fields that the constructor of a class takes, and `dtype` where it takes that."""
+    parameters = inspect.signature(cls.__init__).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return frozenset(field.name for field in cls.FIELDS)
+    return frozenset(parameters)
 
 
 def _maps(root: Any) -> Iterator[Raw]:
@@ -439,7 +492,7 @@ def _with_directions(fields: Raw) -> Raw:
     directions = [_direction("arg_directions", code).value for code in codes]
     if directions and len(directions) != len(_list(_required(fields, "args"), "args")):
         raise ValueError(f"{len(directions)} arg_directions for {len(fields['args'])} arguments")
-    attrs = list(fields.get("attrs", []))
-    if directions and not any(entry.get("key") == "arg_directions" for entry in attrs):
+    attrs = list(_list(fields.get("attrs", []), "attrs"))
+    if directions and not any(_required(entry, "key") == "arg_directions" for entry in attrs):
         attrs.append({"key": "arg_directions", "value": {"type": "ArgDirectionVector", "value": directions}})
     return {**fields, "attrs": attrs}
