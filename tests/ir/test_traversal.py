@@ -8,6 +8,8 @@ from pypto.ir.walk import vars_in, walk, walk_stmts
 
 from .nodes import S, assign, call, const, function, loop, seq, tensor, var
 
+X = var()
+
 
 def program(*stmts: ir.Stmt) -> ir.Program:
     return ir.Program([function([tensor(4)], *stmts)], "P", S)
@@ -99,6 +101,13 @@ def test_removing_statements_flattens_the_sequence():
 def test_substitution_without_a_match_returns_the_same_object():
     stmt = seq(assign(var(), const(1)))
     assert ir.substitute_stmt(stmt, [(var(), var())]) is stmt
+
+
+@pytest.mark.parametrize("pairs", [[(X, 3)], [(3, X)], {X: X}, [(X, X, X)], [X]])
+def test_replacements_are_pairs_of_a_variable_and_an_expression(pairs):
+    for replace in (ir.substitute_expr, ir.deep_clone):
+        with pytest.raises(TypeError):
+            replace(ir.ReturnStmt([X], S) if replace is ir.deep_clone else X, pairs)
 
 
 def test_substitution_rewrites_definitions_uses_and_types_consistently():

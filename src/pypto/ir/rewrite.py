@@ -8,11 +8,12 @@ into expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pypto.core.errors import InternalError, internal_error
 from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MemRef, Var, WindowBuffer
+from pypto.ir.node import expect_all
 from pypto.ir.program import Function
 from pypto.ir.stmt import ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
@@ -189,13 +190,21 @@ class Substitution:
 
 def substitute_expr(expr: Expr, pairs: list[tuple[Var, Expr]]) -> Expr:
     """Replace variables in an expression. Without a match the same object comes back."""
-    return Substitution(dict(pairs)).expr(expr)
+    return Substitution(_replacements(pairs)).expr(expr)
 
 
 def substitute_stmt(stmt: Stmt, pairs: list[tuple[Var, Expr]]) -> Stmt:
     """Replace variables in a statement, uses and definitions alike. Without a match the same object comes
     back."""
-    return Substitution(dict(pairs)).stmt(stmt)
+    return Substitution(_replacements(pairs)).stmt(stmt)
+
+
+def _replacements(pairs: Sequence[tuple[Var, Expr]]) -> dict[Var, Expr]:
+    """The pairs as a mapping. Raises `TypeError` for anything but pairs of a variable and an expression."""
+    for pair in expect_all(pairs, tuple, "pairs"):
+        if not (len(pair) == 2 and isinstance(pair[0], Var) and isinstance(pair[1], Expr)):
+            raise TypeError("Replacements must be pairs of a Var and an Expr")
+    return dict(pairs)
 
 
 class _Clone(Substitution):
@@ -263,5 +272,5 @@ def deep_clone(
 
     `var_map` seeds replacements; variables defined outside and not seeded stay the same objects.
     """
-    clone = _Clone(dict(var_map or []))
+    clone = _Clone(_replacements(var_map or []))
     return clone.stmt(body), clone.pairs
