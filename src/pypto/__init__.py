@@ -22,7 +22,7 @@ from pypto.core.logging import (
 __version__ = "0.1.0"
 
 _MODULES = ("codegen", "ir", "language", "passes", "compile_profiling", "runtime", "testing")
-_OTHER_MODULES = ("arith", "backend", "jit", "tools")
+_OTHER_MODULES = ("arith", "backend", "jit", "pypto_core", "tools")
 _DTYPES = (
     "BOOL", "INT4", "INT8", "INT16", "INT32", "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "FP4",
     "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INDEX",

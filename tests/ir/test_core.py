@@ -86,6 +86,15 @@ def test_checks_raise_their_class_with_the_message_first():
     pypto.check(True, "never")
 
 
+@pytest.mark.parametrize("setting, traced", [("1", True), ("0", False), ("true", False)])
+def test_user_errors_carry_the_stack_only_when_asked_for_with_exactly_one(monkeypatch, setting, traced):
+    monkeypatch.setenv("PTO_BACKTRACE", setting)
+    for fail in (lambda: pypto.check(False, "m"), lambda: pypto.testing.raise_value_error("m")):
+        with pytest.raises(ValueError, match=r"^m(\n|$)") as caught:
+            fail()
+        assert ("C++ Traceback (most recent call last):" in str(caught.value)) is traced
+
+
 def test_log_lines_appear_from_the_effective_level_up(capfd):
     before = pypto.get_log_level()
     try:

@@ -44,7 +44,7 @@ def internal_error(message: str, span: Span | None = None) -> InternalError:
 def check(condition: bool, message: str) -> None:
     """Raise `ValueError(message)` unless `condition` holds."""
     if not condition:
-        raise ValueError(_with_optional_trace(message))
+        raise ValueError(with_optional_trace(message))
 
 
 def internal_check(condition: bool, message: str) -> None:
@@ -59,7 +59,8 @@ def internal_check_span(condition: bool, message: str, span: Span) -> None:
         raise internal_error(f"{located(message, span)}\nCheck failed: {message}")
 
 
-def _with_optional_trace(message: str) -> str:
+def with_optional_trace(message: str) -> str:
+    """The message of a user error; with the stack that led to it when `PTO_BACKTRACE` is 1."""
     if os.environ.get("PTO_BACKTRACE") != "1":
         return message
     frames = traceback.extract_stack()[:-2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from pypto import ir
-from pypto.core.errors import Error, InternalError, internal_error
+from pypto.core.errors import Error, InternalError, internal_error, with_optional_trace
 from pypto.core.span import Span
 from pypto.ir.op_registry import declared_core_affinity, execution_memory_access, is_no_duplicate_op
 
@@ -45,32 +45,32 @@ _CLASSES: dict[str, type[Exception]] = {
 
 def raise_value_error(msg: str) -> NoReturn:
     """Raise ValueError with exactly this message."""
-    raise ValueError(msg)
+    raise ValueError(with_optional_trace(msg))
 
 
 def raise_type_error(msg: str) -> NoReturn:
     """Raise TypeError with exactly this message."""
-    raise TypeError(msg)
+    raise TypeError(with_optional_trace(msg))
 
 
 def raise_runtime_error(msg: str) -> NoReturn:
     """Raise RuntimeError with exactly this message."""
-    raise RuntimeError(msg)
+    raise RuntimeError(with_optional_trace(msg))
 
 
 def raise_not_implemented_error(msg: str) -> NoReturn:
     """Raise NotImplementedError with exactly this message."""
-    raise NotImplementedError(msg)
+    raise NotImplementedError(with_optional_trace(msg))
 
 
 def raise_index_error(msg: str) -> NoReturn:
     """Raise IndexError with exactly this message."""
-    raise IndexError(msg)
+    raise IndexError(with_optional_trace(msg))
 
 
 def raise_generic_error(msg: str) -> NoReturn:
     """Raise `pypto.Error` with exactly this message."""
-    raise Error(msg)
+    raise Error(with_optional_trace(msg))
 
 
 def raise_assertion_error(msg: str) -> NoReturn:
