@@ -82,6 +82,19 @@ def test_differences_that_do_not_matter(left, right):
     ir.assert_structural_equal(left, right)
 
 
+def test_attributes_with_a_repeated_key_equal_nothing():
+    def made(*pairs):
+        return ir.Call(ir.Op("q"), [], {}, list(pairs), ir.UnknownType(), S)
+
+    twice = made(("a", 1), ("a", 1))
+    assert twice.attrs == {"a": 1}
+    for other in (made(("a", 1), ("a", 1)), made(("a", 1))):
+        assert not ir.structural_equal(twice, other)
+        assert not ir.structural_equal(other, twice, True)
+        with pytest.raises(ValueError, match=r"key 'a' present on one side only \(or duplicated\)"):
+            ir.assert_structural_equal(twice, other)
+
+
 def test_loop_variables_of_int64_and_index_are_equal_with_uses():
     def counted(dtype):
         i = var("i", dtype)

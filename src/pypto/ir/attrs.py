@@ -16,10 +16,25 @@ from pypto.ir.enums import ArgDirection, MemorySpace, PadValue, SplitMode, Tenso
 
 AttrDict = dict[str, Any]
 
+
+class RepeatedKeys(dict[str, Any]):
+    """Values given as pairs in which a key occurs twice; the last value stands.
+
+    Structurally they equal nothing, not even themselves: which of the values is meant is unknown.
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, values: AttrDict, key: str) -> None:
+        super().__init__(values)
+        self.key = key
+
+
 VAR_LIST_KEYS = frozenset(
     {"manual_dep_edges", "compiler_manual_dep_edges", "arg_direction_overrides_vars", "dump_vars"}
 )
 INT_LIST_KEYS = frozenset({"arg_direction_overrides"})
+_LIST_KEYS = VAR_LIST_KEYS | INT_LIST_KEYS
 EXPR_FROM_INT_KEYS = frozenset({"core_num"})
 
 _KEPT = (DataType, MemorySpace, TensorLayout, TileLayout, PadValue, ArgDirection)
@@ -33,10 +48,10 @@ def normalise_attrs(owner: str, attrs: Any) -> AttrDict:
     the key."""
     if attrs is None or (not attrs and isinstance(attrs, (dict, list))):
         return _EMPTY
-    stored = {
-        key: normalise_value(owner, key, value, from_attrs=True)
+    stored = _collected(
+        (key, normalise_value(owner, key, value, from_attrs=True))
         for key, value in _pairs(owner, "attrs", attrs)
-    }
+    )
     _check_directions_form(owner, stored)
     return stored
 
@@ -46,10 +61,20 @@ def normalise_kwargs(owner: str, kwargs: Any) -> AttrDict:
     int."""
     if kwargs is None or (not kwargs and isinstance(kwargs, (dict, list))):
         return _EMPTY
-    return {
-        key: normalise_value(owner, key, value, from_attrs=False)
+    return _collected(
+        (key, normalise_value(owner, key, value, from_attrs=False))
         for key, value in _pairs(owner, "kwargs", kwargs)
-    }
+    )
+
+
+def _collected(pairs: Iterable[tuple[str, Any]]) -> AttrDict:
+    stored: AttrDict = {}
+    repeated: str | None = None
+    for key, value in pairs:
+        if key in stored:
+            repeated = key
+        stored[key] = value
+    return stored if repeated is None else RepeatedKeys(stored, repeated)
 
 
 def read_back(stored: AttrDict) -> AttrDict:
@@ -75,6 +100,8 @@ def _pairs(owner: str, what: str, given: Any) -> Iterable[tuple[str, Any]]:
 def normalise_value(owner: str, key: str, value: Any, *, from_attrs: bool) -> Any:
     from pypto.ir.expr import ConstInt, Expr
 
+    if key in _LIST_KEYS and not isinstance(value, (list, tuple)):
+        raise TypeError(f"{owner}: '{key}' must be a list, got {type(value).__name__}")
     if isinstance(value, (*_KEPT, Expr)) or type(value) in _PLAIN:
         return value
     if isinstance(value, (enum.IntEnum, SplitMode)):

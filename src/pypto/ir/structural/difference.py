@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from pypto.ir.attrs import RepeatedKeys
 from pypto.ir.expr import ConstInt, MemRef, Var
 from pypto.ir.node import (
     ATTRS,
@@ -200,10 +201,13 @@ class _Walk(Comparison):
     def _attrs(self, left: dict[str, Any], right: dict[str, Any], context: _Context) -> Iterable[_Step]:
         if len(left) != len(right):
             raise Difference(context.path, f"Kwargs size mismatch ({len(left)} != {len(right)})")
+        for side in (left, right):
+            if isinstance(side, RepeatedKeys):
+                raise Difference(context.path, _one_sided(side.key))
         steps: list[_Step] = []
         for key, mine in left.items():
             if key not in right:
-                raise Difference(context.path, f"Kwargs key '{key}' present on one side only (or duplicated)")
+                raise Difference(context.path, _one_sided(key))
             theirs = right[key]
             if attr_kind(key, mine) != attr_kind(key, theirs):
                 raise Difference(context.path, f"Kwargs value type mismatch for key '{key}'")
@@ -312,6 +316,10 @@ class _Walk(Comparison):
             yield lambda: _differ(path, f"{owner} {field.name} presence mismatch")
         elif mine is not None:
             yield self._pair(mine, theirs, replace(inside, role=field.name))
+
+
+def _one_sided(key: str) -> str:
+    return f"Kwargs key '{key}' present on one side only (or duplicated)"
 
 
 def _differ(path: str, reason: str, sides: tuple[Any, Any] | None = None) -> NoReturn:

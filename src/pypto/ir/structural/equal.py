@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pypto.ir.attrs import RepeatedKeys
 from pypto.ir.expr import ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
 from pypto.ir.node import IRNode, Structure
 from pypto.ir.program import Function
@@ -240,7 +241,7 @@ def _attrs_ok(
 ) -> bool:
     if left is right and not left:
         return True
-    if len(left) != len(right):
+    if len(left) != len(right) or isinstance(left, RepeatedKeys) or isinstance(right, RepeatedKeys):
         return False
     references = []
     for key, value in left.items():
