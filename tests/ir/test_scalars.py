@@ -76,6 +76,8 @@ def test_constants_check_their_values():
             ir.ConstInt(bad, ir.INT64, S)
     with pytest.raises(TypeError):
         ir.ConstBool(1, S)
+    with pytest.raises(TypeError, match=r"ConstFloat\.value must be an int or a float, got str"):
+        ir.ConstFloat("1", ir.FP32, S)
     assert ir.ConstFloat(1, ir.FP32, S).value == 1.0
 
 

@@ -380,7 +380,7 @@ class ConstFloat(_Constant):
     value: float
 
     def __init__(self, value: float, dtype: DataType, span: Span) -> None:
-        expect(value, (int, float), "ConstFloat.value")  # type: ignore[arg-type]
+        expect(value, (int, float), "ConstFloat.value")
         expect(dtype, DataType, "ConstFloat.dtype")
         expect(span, Span, "ConstFloat.span")
         self._fill(scalar_type(dtype), float(value), span)

@@ -14,6 +14,7 @@ public name reads it as a fresh list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -321,7 +322,7 @@ def map_attr_references(attrs: dict[str, Any], f: Callable[[Any], Any]) -> dict[
         else:
             continue
         if new is not value:
-            mapped = dict(attrs) if mapped is None else mapped
+            mapped = copy(attrs) if mapped is None else mapped
             mapped[key] = new
     return attrs if mapped is None else mapped
 
@@ -332,9 +333,9 @@ def normalise_attrs(owner: str, attrs: Any) -> dict[str, Any]:
     return normalise(owner, attrs)
 
 
-def expect(value: Any, cls: type[Any], what: str) -> None:
-    """Raise `TypeError` unless `value` is a `cls`; `what` names the parameter, for example
-    `AssignStmt.var`."""
+def expect(value: Any, cls: type[Any] | tuple[type[Any], ...], what: str) -> None:
+    """Raise `TypeError` unless `value` is a `cls` (or one of several); `what` names the parameter, for
+    example `AssignStmt.var`."""
     if not isinstance(value, cls):
         got = "nothing" if value is REQUIRED else type(value).__name__
         raise TypeError(f"{what} must be {_article(cls)}, got {got}")
@@ -350,5 +351,7 @@ def expect_all(values: Any, cls: type[_Item], what: str) -> tuple[_Item, ...]:
     return tuple(values)
 
 
-def _article(cls: type[Any]) -> str:
-    return f"{'an' if cls.__name__[0] in 'AEIOU' else 'a'} {cls.__name__}"
+def _article(cls: type[Any] | tuple[type[Any], ...]) -> str:
+    if isinstance(cls, tuple):
+        return " or ".join(map(_article, cls))
+    return f"{'an' if cls.__name__[0] in 'AEIOUi' else 'a'} {cls.__name__}"
