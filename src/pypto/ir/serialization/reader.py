@@ -8,7 +8,6 @@ says what those mean.
 from __future__ import annotations
 
 import enum
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -372,9 +371,18 @@ _ATTR_DECODERS: dict[str, Callable[[Reader, str, Any], Any]] = {
 }
 
 
-@functools.cache
+_accepted: dict[type[Any], frozenset[str]] = {}
+
+
 def _constructor_parameters(cls: type[Any]) -> frozenset[str]:
     """The names of the fields that the constructor of a class takes, and `dtype` where it takes that."""
+    found = _accepted.get(cls)
+    if found is None:
+        found = _accepted[cls] = _parameters(cls)
+    return found
+
+
+def _parameters(cls: type[Any]) -> frozenset[str]:
     parameters = inspect.signature(cls.__init__).parameters
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return frozenset(field.name for field in cls.FIELDS)
