@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from pypto import ir
-from tests.passes.interpreter import evaluate
+from pypto.testing.interpreter import evaluate
 
 S = ir.Span.unknown()
 INDEX, INT64, BOOL, FP32 = ir.DataType.INDEX, ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.FP32

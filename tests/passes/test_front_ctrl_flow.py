@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
-from tests.passes.interpreter import run_function
+from pypto.testing.interpreter import run
 
 S = ir.Span.unknown()
 INDEX, BOOL = ir.DataType.INDEX, ir.DataType.BOOL
@@ -50,7 +50,7 @@ def lowered(source: ir.Program) -> list[str]:
     """The printed loop (and what precedes it) after the pass, which must compute the same."""
     result = passes.ctrl_flow_transform()(source)
     for value in range(6):
-        assert run_function(result, "main", (value,)) == run_function(source, "main", (value,))
+        assert run(result, "main", value) == run(source, "main", value)
     lines = result.as_python(format=False).splitlines()
     start = next(k for k, line in enumerate(lines) if "b: pl.Scalar" in line)
     return [
@@ -216,7 +216,7 @@ def test_carried_values_pass_through_the_new_branches() -> None:
     converted = passes.convert_to_ssa()(passes.ctrl_flow_transform()(ir.Program([main], "P", S)))
     assert passes.PropertyVerifierRegistry.verify(passes.get_default_verify_properties(), converted) == []
     # Four trips add 1 + i each; at the fifth the break takes the value carried into it.
-    assert run_function(converted, "main", (10,)) == [10 + 4 + 6]
+    assert run(converted, "main", 10) == [10 + 4 + 6]
 
 
 def test_a_value_of_an_inner_branch_is_available_at_a_continue() -> None:
@@ -230,7 +230,7 @@ def test_a_value_of_an_inner_branch_is_available_at_a_continue() -> None:
         "main", [n], [SCALAR], seq(loop, ir.ReturnStmt([result], S)), S, type=ir.FunctionType.InCore
     )
     converted = passes.convert_to_ssa()(passes.ctrl_flow_transform()(ir.Program([main], "P", S)))
-    assert run_function(converted, "main", (0,)) == [10 + 10 + 1]
+    assert run(converted, "main", 0) == [10 + 10 + 1]
 
 
 def test_orchestrations_and_functions_without_escapes_are_returned_themselves() -> None:

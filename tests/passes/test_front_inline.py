@@ -9,8 +9,8 @@ import pytest
 import pypto
 from pypto import ir, passes
 from pypto.passes.verify.inline_functions_eliminated import verify
+from pypto.testing.interpreter import run
 from tests.passes.dsl import assert_same, function, program, statements
-from tests.passes.interpreter import run_function
 
 
 def inlined(source: ir.Program) -> ir.Program:
@@ -178,7 +178,7 @@ def test_a_swap_through_an_inline_function_keeps_both_values() -> None:
     """,
         helpers,
     )
-    assert run_function(inlined(source), "main", (1, 2)) == [2, 1]
+    assert run(inlined(source), "main", 1, 2) == [2, 1]
 
 
 def test_an_assigned_parameter_rebinds_the_variable_of_the_caller() -> None:
@@ -227,7 +227,7 @@ def test_an_argument_expression_is_evaluated_before_the_body_changes_its_variabl
     """,
         helpers,
     )
-    assert run_function(inlined(source), "main", (5,)) == [10]
+    assert run(inlined(source), "main", 5) == [10]
 
 
 def test_assigning_a_parameter_that_is_an_expression_is_an_error_that_names_it() -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import pypto.language as pl
 from pypto import ir, passes
+from pypto.testing.eager import OutOfSteps
+from pypto.testing.interpreter import run
 from tests.passes.dsl import assert_round_trips
-from tests.passes.interpreter import OutOfSteps, run_function
 from tests.passes.random_scalar_programs import scalar_programs
 
 FRONT = (
@@ -27,7 +28,7 @@ slow = settings(
 
 
 def results(program: ir.Program) -> list[list[int]]:
-    return [run_function(program, "main", args) for args in ARGUMENTS]
+    return [run(program, "main", *args) for args in ARGUMENTS]
 
 
 def expected_results(program: ir.Program) -> list[list[int]]:
@@ -90,9 +91,9 @@ def test_ssa_conversion_of_ssa_input_keeps_the_structure(program: ir.Program) ->
 @given(scalar_programs(), st.integers(0, 3), st.integers(0, 3))
 def test_simplify_twice_keeps_the_results(program: ir.Program, p: int, q: int) -> None:
     try:
-        expected = run_function(program, "main", (p, q))
+        expected = run(program, "main", p, q)
     except OutOfSteps:
         assume(False)
     for factory in (passes.ctrl_flow_transform, passes.convert_to_ssa, passes.simplify, passes.simplify):
         program = factory()(program)
-    assert run_function(program, "main", (p, q)) == expected
+    assert run(program, "main", p, q) == expected

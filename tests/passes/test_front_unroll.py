@@ -6,8 +6,8 @@ import pytest
 
 from pypto import ir, passes
 from pypto.passes.verify.unroll_resolved import verify
+from pypto.testing.interpreter import run
 from tests.passes.dsl import assert_round_trips, function, program, statements
-from tests.passes.interpreter import run_function
 
 S = ir.Span.unknown()
 INDEX = ir.DataType.INDEX
@@ -47,7 +47,7 @@ def unrolled(source: ir.Program) -> ir.Program:
 )
 def test_the_body_runs_once_per_trip_in_order(bounds: tuple[int, int, int], expected: int) -> None:
     result = unrolled(main(loop(*(c(value) for value in bounds))))
-    assert run_function(result, "main", (0,)) == [expected]
+    assert run(result, "main", 0) == [expected]
 
 
 def test_zero_trips_leave_nothing() -> None:
@@ -58,7 +58,7 @@ def test_nested_loops_expand_with_the_outer_value_as_a_bound() -> None:
     j = ir.Var("j", SCALAR, S)
     body = ir.AssignStmt(a, ir.add(a, c(1)), S)
     inner = ir.ForStmt(j, c(0), i, c(1), [], body, [], S, kind=ir.ForKind.Unroll)
-    assert run_function(unrolled(main(loop(c(0), c(4), c(1), inner))), "main", (0,)) == [6]
+    assert run(unrolled(main(loop(c(0), c(4), c(1), inner))), "main", 0) == [6]
 
 
 def test_copies_are_spliced_into_the_enclosing_sequence() -> None:
@@ -100,7 +100,7 @@ def test_bounds_must_be_constants_and_are_not_folded() -> None:
 
 def test_a_negated_constant_is_a_constant() -> None:
     minus_one = ir.Neg(c(1), INDEX, S)
-    assert run_function(unrolled(main(loop(c(3), c(0), minus_one))), "main", (0,)) == [321]
+    assert run(unrolled(main(loop(c(3), c(0), minus_one))), "main", 0) == [321]
 
 
 def test_types_and_attributes_that_mention_the_loop_variable_are_rewritten() -> None:
@@ -152,7 +152,7 @@ def test_an_unrolled_loop_inside_another_loop_is_expanded() -> None:
     """
     )
     result = unrolled(source)
-    assert run_function(result, "main", (1,)) == run_function(source, "main", (1,))
+    assert run(result, "main", 1) == run(source, "main", 1)
 
 
 BODIES = {
@@ -225,7 +225,7 @@ def test_a_result_used_after_the_loop_is_that_of_the_last_copy() -> None:
     inner = ir.ForStmt(k, c(0), c(2), c(1), [acc], ir.YieldStmt([ir.add(acc, c(1))], S), [r], S)
     source = main(loop(c(0), c(3), c(1), inner), ir.AssignStmt(a, r, S))
     result = unrolled(source)
-    assert run_function(result, "main", (0,)) == [4]
+    assert run(result, "main", 0) == [4]
     loops = [s for s in statements(function(result, "main")) if isinstance(s, ir.ForStmt)]
     assert len({s.return_vars[0] for s in loops}) == 3 and loops[-1].return_vars[0] is r
 
@@ -236,4 +236,4 @@ def test_a_result_read_before_its_definition_is_shared_by_all_copies() -> None:
     inner = ir.ForStmt(k, c(0), c(2), c(1), [acc], ir.YieldStmt([ir.add(acc, i)], S), [r], S)
     body = ir.SeqStmts([use, inner], S)
     source = main(ir.AssignStmt(r, c(0), S), loop(c(1), c(4), c(1), body))
-    assert run_function(unrolled(source), "main", (0,)) == [0 + 3 + 5]
+    assert run(unrolled(source), "main", 0) == [0 + 3 + 5]

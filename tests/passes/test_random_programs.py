@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import pypto.language as pl
 from pypto import ir, passes
+from pypto.testing.interpreter import run
 from tests.passes.dedup.programs import dedup
 from tests.passes.dsl import program
-from tests.passes.lowering.interpreter import run
 from tests.passes.random_programs import programs
 
 STEPS = (

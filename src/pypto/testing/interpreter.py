@@ -15,18 +15,21 @@ import operator
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.ir.evaluate import Value, evaluate_call, storage
-from pypto.ir.walk import walk, walk_stmts
-from pypto.testing.eager import POISON
+from pypto.ir.walk import walk
+from pypto.testing.eager import POISON, OutOfSteps
 
 _READS = (ir.ArgDirection.Input, ir.ArgDirection.InOut)
 _WRITES = (ir.ArgDirection.InOut, ir.ArgDirection.OutputExisting, ir.ArgDirection.Output)
+MOST_STEPS = 20_000
+"""How many turns all loops of a run may take together."""
+
 _KERNELS = (ir.FunctionType.InCore, ir.FunctionType.AIC, ir.FunctionType.AIV)
 
 
@@ -57,11 +60,6 @@ class _Return(Exception):
         self.values = values
 
 
-class _Yield(Exception):
-    def __init__(self, values: list[Any]) -> None:
-        self.values = values
-
-
 class _Break(Exception):
     pass
 
@@ -79,12 +77,18 @@ def run(program: ir.Program, name: str, *arguments: Any, order: int | None = Non
 
     Raises:
         Undetermined: see there.
+        OutOfSteps: the loops take more turns than a test should.
     """
     given = [Memory(each) if isinstance(each, np.ndarray) else each for each in arguments]
     machine = _Machine(program, None if order is None else random.Random(order))
     results = machine.call(program.functions_[name], given)
     machine.finish()
     return [each.array if isinstance(each, Memory) else each for each in results]
+
+
+def evaluate(expr: ir.Expr, values: dict[ir.Var, Any]) -> Any:
+    """The value of a scalar expression."""
+    return _Frame(_Machine(ir.Program([], "", expr.span), None), dict(values), in_kernel=False).expr(expr)
 
 
 class _Machine:
@@ -96,6 +100,7 @@ class _Machine:
         self.tasks: list[Task] = []
         self.is_in_task = False
         self.done: set[int] = set()
+        self.steps = 0
         self.readers: list[tuple[np.ndarray, int]] = []
         self.writers: list[tuple[np.ndarray, int]] = []
 
@@ -111,6 +116,11 @@ class _Machine:
             frame.check_returns(function, result.values)
             return result.values
         return []
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise OutOfSteps
 
     def launch(self, callee: ir.Function, args: list[Any], blocks: int | None) -> list[Any]:
         """Run all blocks of a dispatch; the results of the last one."""
@@ -185,54 +195,55 @@ class _Frame:
 
     def __init__(self, machine: _Machine, env: dict[ir.Var, Any], in_kernel: bool) -> None:
         self.machine, self.env, self.in_kernel = machine, env, in_kernel
-        self.written: list[np.ndarray] = []
+        self.left_behind: list[np.ndarray] = []  # memory from which a loop went on to a value
         self.manual: set[int] | None = None
 
     # --- statements
 
-    def stmt(self, stmt: ir.Stmt) -> None:
-        getattr(self, f"_{type(stmt).__name__}")(stmt)
+    def stmt(self, stmt: ir.Stmt) -> list[Any] | None:
+        """Run a statement; what its trailing yield gives."""
+        return self._RUN[type(stmt)](self, stmt)
 
-    def _SeqStmts(self, stmt: ir.SeqStmts) -> None:
+    def _sequence(self, stmt: ir.SeqStmts) -> list[Any] | None:
+        yielded = None
         for inner in stmt.stmts_:
-            self.stmt(inner)
+            yielded = self._RUN[type(inner)](self, inner)
+        return yielded
 
-    def _AssignStmt(self, stmt: ir.AssignStmt) -> None:
+    def _assign(self, stmt: ir.AssignStmt) -> None:
         self.env[stmt.var] = self.expr(stmt.value)
 
-    def _EvalStmt(self, stmt: ir.EvalStmt) -> None:
+    def _eval(self, stmt: ir.EvalStmt) -> None:
         self.expr(stmt.expr)
 
-    def _ReturnStmt(self, stmt: ir.ReturnStmt) -> None:
+    def _return(self, stmt: ir.ReturnStmt) -> None:
         raise _Return([self.expr(value) for value in stmt.value_])
 
-    def _YieldStmt(self, stmt: ir.YieldStmt) -> None:
-        raise _Yield([self.expr(value) for value in stmt.value_])
+    def _yield(self, stmt: ir.YieldStmt) -> list[Any]:
+        return [self.expr(value) for value in stmt.value_]
 
-    def _BreakStmt(self, stmt: ir.BreakStmt) -> None:
+    def _break(self, stmt: ir.BreakStmt) -> None:
         raise _Break
 
-    def _ContinueStmt(self, stmt: ir.ContinueStmt) -> None:
+    def _continue(self, stmt: ir.ContinueStmt) -> None:
         raise _Continue
 
-    def _RuntimeScopeStmt(self, stmt: ir.RuntimeScopeStmt) -> None:
+    def _runtime_scope(self, stmt: ir.RuntimeScopeStmt) -> list[Any] | None:
         outer = self.manual
         if stmt.manual and outer is None:
             self.manual = set()
         try:
-            self.stmt(stmt.body)
+            return self.stmt(stmt.body)
         finally:
             self.manual = outer
 
-    def _ClusterScopeStmt(self, stmt: ir.ClusterScopeStmt) -> None:
-        self.stmt(stmt.body)
+    def _scope(self, stmt: ir.ScopeStmt) -> list[Any] | None:
+        return self.stmt(stmt.body)
 
-    _HierarchyScopeStmt = _ClusterScopeStmt
-
-    def _InCoreScopeStmt(self, stmt: ir.InCoreScopeStmt) -> None:
+    def _incore_scope(self, stmt: ir.InCoreScopeStmt) -> list[Any] | None:
         outer, self.in_kernel = self.in_kernel, True
         try:
-            self.stmt(stmt.body)
+            return self.stmt(stmt.body)
         finally:
             self.in_kernel = outer
             if not outer:
@@ -247,46 +258,66 @@ class _Frame:
                     seen[id(value)] = _as_memory(value)
                 self.env[var] = seen[id(value)]
 
-    def _SpmdScopeStmt(self, stmt: ir.SpmdScopeStmt) -> None:
+    def _spmd_scope(self, stmt: ir.SpmdScopeStmt) -> None:
         outer, count = self.machine.block, self.expr(stmt.core_num)
         for block in range(count):
             self.machine.block = (block, count)
             self.stmt(stmt.body)
         self.machine.block = outer
 
-    def _IfStmt(self, stmt: ir.IfStmt) -> None:
+    def _if(self, stmt: ir.IfStmt) -> None:
         branch = stmt.then_body if self.expr(stmt.condition) else stmt.else_body
-        yielded = self._yielded(branch) if branch is not None else []
+        yielded = self.stmt(branch) if branch is not None else None
         self.env.update(zip(stmt.return_vars_, yielded or [], strict=bool(stmt.return_vars_)))
 
-    def _ForStmt(self, stmt: ir.ForStmt) -> None:
-        carried = [self.expr(each.initValue) for each in stmt.iter_args_]
-        for index in range(*(int(self.expr(each)) for each in (stmt.start, stmt.stop, stmt.step))):
-            self.env[stmt.loop_var] = index
-            self.env.update(zip(stmt.iter_args_, carried, strict=True))
+    def _for(self, stmt: ir.ForStmt) -> None:
+        trips = iter(range(*(int(self.expr(each)) for each in (stmt.start, stmt.stop, stmt.step))))
+
+        def enters() -> bool:
+            for index in trips:
+                self.env[stmt.loop_var] = index
+                return True
+            return False
+
+        self._loop(stmt, enters)
+
+    def _while(self, stmt: ir.WhileStmt) -> None:
+        self._loop(stmt, lambda: self.expr(stmt.condition))
+
+    def _loop(self, loop: ir.ForStmt | ir.WhileStmt, enters: Callable[[], Any]) -> None:
+        starts = carried = [self.expr(each.initValue) for each in loop.iter_args_]
+        self.env.update(zip(loop.iter_args_, carried, strict=True))
+        while enters():
+            self.machine.step()
             try:
-                carried = self._yielded(stmt.body) or carried
+                carried = self.stmt(loop.body) or carried
             except _Break:
                 break
             except _Continue:
                 continue
-        self.env.update(zip(stmt.return_vars_, carried, strict=True))
+            self.env.update(zip(loop.iter_args_, carried, strict=True))
+        self.env.update(zip(loop.return_vars_, carried, strict=True))
+        for start, end in zip(starts, carried, strict=True):
+            if isinstance(start, Memory) and isinstance(end, Value):
+                self.left_behind.append(start.array)
 
-    def _WhileStmt(self, stmt: ir.WhileStmt) -> None:
-        carried = [self.expr(each.initValue) for each in stmt.iter_args_]
-        while True:
-            self.env.update(zip(stmt.iter_args_, carried, strict=True))
-            if not self.expr(stmt.condition):
-                break
-            carried = self._yielded(stmt.body) or carried
-        self.env.update(zip(stmt.return_vars_, carried, strict=True))
-
-    def _yielded(self, body: ir.Stmt) -> list[Any]:
-        try:
-            self.stmt(body)
-        except _Yield as result:
-            return result.values
-        return []
+    _RUN: ClassVar[dict[type, Callable[[Any, Any], list[Any] | None]]] = {
+        ir.SeqStmts: _sequence,
+        ir.AssignStmt: _assign,
+        ir.EvalStmt: _eval,
+        ir.ReturnStmt: _return,
+        ir.YieldStmt: _yield,
+        ir.BreakStmt: _break,
+        ir.ContinueStmt: _continue,
+        ir.IfStmt: _if,
+        ir.ForStmt: _for,
+        ir.WhileStmt: _while,
+        ir.RuntimeScopeStmt: _runtime_scope,
+        ir.ClusterScopeStmt: _scope,
+        ir.HierarchyScopeStmt: _scope,
+        ir.InCoreScopeStmt: _incore_scope,
+        ir.SpmdScopeStmt: _spmd_scope,
+    }
 
     # --- expressions
 
@@ -295,6 +326,9 @@ class _Frame:
             return self.env[expr]
         if isinstance(expr, (ir.ConstInt, ir.ConstFloat, ir.ConstBool)):
             return expr.value
+        if isinstance(expr, (ir.Call, ir.Submit)):
+            callee = self.machine.program.functions_.get(expr.op.name)
+            return self._operator(expr) if callee is None else self._dispatch(expr, callee)
         if isinstance(expr, ir.MakeTuple):
             return [self.expr(each) for each in expr.elements_]
         if isinstance(expr, ir.TupleGetItemExpr):
@@ -304,11 +338,8 @@ class _Frame:
             return float(value) if expr.dtype.is_float() else int(value)
         if isinstance(expr, ir.UnaryExpr):
             return _UNARY[type(expr)](self.expr(expr.operand))
-        if isinstance(expr, ir.BinaryExpr):
-            return _BINARY[type(expr)](self.expr(expr.left), self.expr(expr.right))
-        assert isinstance(expr, (ir.Call, ir.Submit)), type(expr)
-        callee = self.machine.program.functions_.get(expr.op.name)
-        return self._operator(expr) if callee is None else self._dispatch(expr, callee)
+        assert isinstance(expr, ir.BinaryExpr), type(expr)
+        return _BINARY[type(expr)](self.expr(expr.left), self.expr(expr.right))
 
     def _dispatch(self, call: ir.Call | ir.Submit, callee: ir.Function) -> Any:
         machine = self.machine
@@ -326,8 +357,6 @@ class _Frame:
         else:
             results = machine.launch(callee, args, blocks)
         results = [_as_memory(each) if isinstance(each, Value) else each for each in results]
-        if machine.rng is None:
-            self.written += [each.array for each in args if isinstance(each, Memory)]
         if isinstance(call, ir.Submit):
             return [*results, task]
         return results[0] if len(results) == 1 else results
@@ -351,13 +380,10 @@ class _Frame:
 
     def check_returns(self, function: ir.Function, values: list[Any]) -> None:
         """The outliner lets a kernel return the parameter that a loop computes anew; lowering mends it."""
-        if function.func_type is not ir.FunctionType.InCore:
-            return
-        if not any(isinstance(each, (ir.ForStmt, ir.WhileStmt)) for each in walk_stmts(function.body)):
-            return
-        for value in values:
-            if isinstance(value, Memory) and not _overlaps(self.written, value.array):
-                raise Undetermined(function.name)
+        if function.func_type is ir.FunctionType.InCore:
+            for value in values:
+                if isinstance(value, Memory) and _overlaps(self.left_behind, value.array):
+                    raise Undetermined(function.name)
 
     def _operator(self, call: ir.Call) -> Any:
         name = call.op.name
@@ -457,7 +483,7 @@ def _store(frame: _Frame, call: ir.Call) -> Any:
     if isinstance(target, Value):
         return evaluate_call(frame._concrete(call), [value, offset, target])
     cells = _as_value(value)
-    _write_cells(frame, target, Value(cells.data, frame.region_of(call.args_[0].type)), offset, call)
+    _write_cells(target, Value(cells.data, frame.region_of(call.args_[0].type)), offset, call)
     return target
 
 
@@ -467,17 +493,16 @@ def _assemble(frame: _Frame, call: ir.Call) -> Any:
         frame.machine.finish()
     if isinstance(target, Value):
         return evaluate_call(frame._concrete(call), [target, _as_value(source), offset])
-    _write_cells(frame, target, _as_value(source), offset, call)
+    _write_cells(target, _as_value(source), offset, call)
     return target
 
 
-def _write_cells(frame: _Frame, target: Memory, source: Value, offset: Any, call: ir.Call) -> None:
+def _write_cells(target: Memory, source: Value, offset: Any, call: ir.Call) -> None:
     array = _unlifted(target.array, len(offset))
     cells = source.region.copy()
     cells = cells.reshape((1,) * (array.ndim - cells.ndim) + cells.shape).astype(array.dtype)
     window = _window(offset, cells.shape)
     array[window] = array[window] + cells if call.kwargs_.get("atomic") else cells
-    frame.written.append(target.array)
 
 
 def _read(frame: _Frame, call: ir.Call) -> Any:
@@ -494,7 +519,6 @@ def _write(frame: _Frame, call: ir.Call) -> Any:
     if isinstance(target, Value):
         return evaluate_call(call, [target, tuple(index), value])
     target.array[tuple(index)] = value
-    frame.written.append(target.array)
     return target
 
 
@@ -587,6 +611,7 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ir.FloorDiv: operator.floordiv,
     ir.FloorMod: operator.mod,
     ir.FloatDiv: operator.truediv,
+    ir.Pow: operator.pow,
     ir.Min: min,
     ir.Max: max,
     ir.Eq: operator.eq,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pypto import ir, passes
-
-from .interpreter import run
+from pypto.testing.interpreter import run
 
 TO_SSA = ("inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "simplify")
 TO_DISPATCHES = (

@@ -7,11 +7,10 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.testing.interpreter import run
 
-from .interpreter import run
 from .program_maker import COLUMNS, ROWS, make_program
 from .stages import TO_SSA, lowered, random_args, through
-from .task_order import run_in_any_order
 
 FULL = (ROWS, COLUMNS)
 
@@ -22,7 +21,7 @@ def check_order(program: ir.Program, make_args, orders: int) -> None:
     last = lowered(program)
     for seed in range(orders):
         args = make_args()
-        run_in_any_order(last, "main", seed, *args)
+        run(last, "main", *args, order=seed)
         for position, (got, expected) in enumerate(zip(args, wanted, strict=True)):
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=f"argument {position}")
 
