@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pypto import ir
+from pypto.backend import toolchain
 from pypto.backend.toolchain import CodeKind
 from pypto.runtime import build, sources
+from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.build import CompileError, CompileJob, compile_jobs
+from tests.runtime.programs import AddScaled
 
 KERNEL = """#include "pypto_abi.h"
 #include "part.h"
@@ -54,6 +58,73 @@ def test_binary_depends_on_content_only(folder: Path, tmp_path_factory: pytest.T
     assert starts_of(lambda: compile_jobs(jobs)) == 1, "a header reaches the code that includes it"
     (folder / "b.cpp").write_text((folder / "b.cpp").read_text() + "// moved from demo.py:12\n")
     assert starts_of(lambda: compile_jobs(jobs)) == 0, "a source place in a comment is no content"
+
+
+def script(path: Path, version: str) -> str:
+    """A compiler of its own: passes everything on, but says another version."""
+    real = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} && exit\nexec {real} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_another_compiler_builds_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_jobs([job(folder, "b.cpp")])
+    monkeypatch.setenv("PYPTO_CXX", script(folder / "own-c++", "one"))
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 1
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 0
+
+
+def test_compiler_that_was_replaced_under_its_name_builds_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPTO_CXX", script(folder / "own-c++", "version-one"))
+    compile_jobs([job(folder, "b.cpp")])
+    script(folder / "own-c++", "version-number-two")
+    build._identify.cache_clear()  # as in a new process
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 1
+
+
+def test_other_flags_build_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_jobs([job(folder, "b.cpp")])
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")], portable=True)) == 1
+    monkeypatch.setenv("PYPTO_CXX", f"{build.compiler().command[0]} -DOTHER")
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 1
+
+
+def test_another_cpu_builds_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_jobs([job(folder, "b.cpp")])
+    monkeypatch.setattr(toolchain, "target_cpu", lambda: "linux-x86_64-other")
+    assert starts_of(lambda: compile_jobs([job(folder, "b.cpp")])) == 1
+
+
+def test_another_runtime_or_platform_builds_anew(tmp_path: Path) -> None:
+    compiled = ir.compile(AddScaled, tmp_path / "build", dump_passes=False)
+    compiled.load()
+    assert starts_of(lambda: compile_and_assemble(compiled.output_dir, compiled.platform)) == 0
+    assert starts_of(lambda: compile_and_assemble(compiled.output_dir, "a5sim")) == 2, "both kernels"
+    config = compiled.output_dir / "kernel_config.py"
+    config.write_text(config.read_text().replace("tensormap_and_ringbuffer", "host_build_graph"))
+    assert starts_of(lambda: compile_and_assemble(compiled.output_dir, compiled.platform)) == 3
+
+
+def test_changed_runtime_source_gives_a_new_runtime_and_a_new_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = ir.compile(AddScaled, tmp_path / "build", dump_passes=False)
+    compiled.load()
+    stamp = (compiled.output_dir / "cache" / "binary_context.json").read_text()
+    shutil.copytree(build._NATIVE, tmp_path / "native")
+    source = tmp_path / "native" / "src" / "runtime.cpp"
+    source.write_text(source.read_text() + f"static const long changed_{uuid.uuid4().hex} = 1;\n")
+    monkeypatch.setattr(build, "_NATIVE", tmp_path / "native")
+    build.runtime_revision.cache_clear()
+    try:
+        starts = starts_of(lambda: compile_and_assemble(compiled.output_dir, compiled.platform))
+    finally:
+        build.runtime_revision.cache_clear()
+    assert starts == 1, "the runtime alone: nothing else reaches that file"
+    assert (compiled.output_dir / "cache" / "binary_context.json").read_text() != stamp
 
 
 def test_identity_and_kind_keep_binaries_apart(folder: Path) -> None:

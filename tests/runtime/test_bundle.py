@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import numpy as np
 import pytest
 
 from pypto import ir
+from pypto.backend import toolchain
+from pypto.backend.toolchain import CompilerIdentity
 from pypto.runtime import build, load_bundle, native_runtime, write_bundle
 from pypto.runtime.bundle import is_bundle
 from pypto.runtime.bundle_manifest import read_manifest
@@ -137,6 +140,34 @@ def test_equal_programs_give_equal_bundles(bundle: Path, tmp_path: Path, warm_st
     for path in bundle.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "other" / path.relative_to(bundle)).read_bytes(), path
+
+
+WIDE = re.compile(r"%[yz]mm\d")  # registers that only some x86 CPUs have
+
+
+def uses_wide_registers(library: Path) -> bool:
+    listing = subprocess.run(["objdump", "-d", library], capture_output=True, text=True, check=True)
+    return WIDE.search(listing.stdout) is not None
+
+
+def test_portable_bundle_asks_for_no_cpu_features_and_gives_the_same_numbers(tmp_path: Path) -> None:
+    compiled = ir.compile(AddScaled, tmp_path / "build", dump_passes=False)
+    write_bundle(compiled, tmp_path / "tuned")
+    write_bundle(compiled, tmp_path / "portable", portable=True)
+    assert manifest_of(tmp_path / "portable")["cpu_features"] == []
+    assert manifest_of(tmp_path / "tuned")["cpu_features"] == sorted(toolchain.cpu_features())
+    arrays = np.random.default_rng(1).standard_normal((2, *SHAPE)).astype(np.float32)
+    np.testing.assert_allclose(load_bundle(tmp_path / "portable")(*arrays), compiled(*arrays), rtol=1e-6)
+    if shutil.which("objdump") and "avx" in toolchain.cpu_features():
+        assert uses_wide_registers(tmp_path / "tuned" / "bin" / "add.aiv.so")
+        assert not uses_wide_registers(tmp_path / "portable" / "bin" / "add.aiv.so")
+
+
+def test_portable_code_of_zig_is_for_the_baseline_cpu() -> None:
+    zig = CompilerIdentity(("python", "-m", "ziglang", "c++"), "clang 18", "x86_64-linux", ("-march=native",))
+    assert toolchain.untuned(zig).tuning == ("-mcpu=baseline",)
+    gcc = CompilerIdentity(("/usr/bin/c++",), "g++ 12", "x86_64-linux-gnu", ("-march=native",))
+    assert toolchain.untuned(gcc).tuning == ()
 
 
 def test_bundle_follows_the_call_rules_of_compiled_programs(tmp_path: Path) -> None:

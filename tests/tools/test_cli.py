@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -44,9 +45,10 @@ def expected(x):
 """
 
 
-def pypto(*args, cwd):
+def pypto(*args, cwd, **environment):
     command = [sys.executable, "-m", "pypto.tools.cli", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,19 @@ def test_built_directories_and_bundles_run_without_the_program(folder):
         result = pypto("run", directory, "--inputs", "five.npz", "--save", "got.npz", *outputs, cwd=folder)
         assert result.returncode == 0, result.stderr
         assert (np.load(folder / "got.npz")["b"] == 7).all()
+
+
+def test_a_portable_bundle_runs_where_there_is_no_compiler(folder):
+    bundled = pypto("bundle", "good.py:Program", "-o", "portable", "--portable", cwd=folder)
+    assert bundled.returncode == 0, bundled.stderr
+    np.savez(folder / "five.npz", x=np.full((16, 32), 5, np.float32))
+    shapes = ["--dim", "a.0=16", "--dim", "b.0=16"]
+    nothing = {"PATH": "/nowhere", "PYPTO_CXX": "/nowhere/c++", "PYPTO_CACHE_DIR": str(folder / "no-store")}
+    result = pypto(
+        "run", "portable", "--inputs", "five.npz", "--save", "got.npz", *shapes, cwd=folder, **nothing
+    )
+    assert result.returncode == 0, result.stderr
+    assert (np.load(folder / "got.npz")["b"] == 7).all() and not (folder / "no-store").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _NAMES_ON_PATH = ("c++", "g++", "clang++")
@@ -94,6 +94,11 @@ def identify(command: tuple[str, ...]) -> CompilerIdentity:
         if complaint is None:
             return CompilerIdentity(command, version, target, tuning)
     raise ToolchainError(f"{' '.join(command)} cannot make a shared library:\n{complaint}")
+
+
+def untuned(compiler: CompilerIdentity) -> CompilerIdentity:
+    """The compiler, making code for all CPUs of its target. Zig takes this one unless told otherwise."""
+    return replace(compiler, tuning=("-mcpu=baseline",) if compiler.is_zig else ())
 
 
 @functools.cache

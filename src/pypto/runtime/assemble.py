@@ -26,8 +26,12 @@ from pypto.runtime.kernel_config import FILE_NAME, KernelConfig, KernelRow, load
 Identity = tuple[str, ...]
 
 
-def compile_and_assemble(work_dir: Path | str, platform: str) -> tuple[ChipCallable, str, Mapping[str, Any]]:
+def compile_and_assemble(
+    work_dir: Path | str, platform: str, *, portable: bool = False
+) -> tuple[ChipCallable, str, Mapping[str, Any]]:
     """The callable of a build directory, the name of its runtime, and its runtime configuration.
+
+    `portable` asks for code that runs on every CPU of this machine's family instead of the best for this one.
 
     Raises `FileNotFoundError` for a directory that cannot be loaded, `ValueError` for a malformed
     configuration, `CompileError` and `ToolchainError` when compiling fails.
@@ -44,12 +48,12 @@ def compile_and_assemble(work_dir: Path | str, platform: str) -> tuple[ChipCalla
             pto_isa_revision=build.compiler().describe(),
         )
         prepare_binary_context(root, context)
-        chip = _assemble(config, platform)
+        chip = _assemble(config, platform, portable)
         record_binary_context(root, context)
     return chip, config.runtime_name, config.runtime_config
 
 
-def _assemble(config: KernelConfig, platform: str) -> ChipCallable:
+def _assemble(config: KernelConfig, platform: str, portable: bool) -> ChipCallable:
     orchestration = config.orchestration
     orchestration_job = CompileJob(
         CodeKind.ORCHESTRATION,
@@ -65,7 +69,7 @@ def _assemble(config: KernelConfig, platform: str) -> ChipCallable:
     jobs = [
         _kernel_job(row, code[0], ids[code], target) for row, code in zip(config.kernels, codes, strict=True)
     ]
-    paths = build.compile_jobs([orchestration_job, *jobs], with_runtime=True)
+    paths = build.compile_jobs([orchestration_job, *jobs], with_runtime=True, portable=portable)
     children = [
         (
             row.func_id,

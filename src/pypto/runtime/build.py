@@ -127,15 +127,17 @@ def _runtime_job() -> CompileJob:
     return CompileJob(CodeKind.RUNTIME, _NATIVE / "src" / "runtime.cpp", "task runtime")
 
 
-def compile_jobs(jobs: Sequence[CompileJob], *, with_runtime: bool = False) -> list[Path]:
+def compile_jobs(
+    jobs: Sequence[CompileJob], *, with_runtime: bool = False, portable: bool = False
+) -> list[Path]:
     """The libraries of `jobs`, in order; those that the store lacks are compiled in parallel.
 
     `with_runtime` makes the task runtime in the same go, so that it does not add to the time of a first
-    compile. Raises `CompileError` with the messages of all sources that fail, `ToolchainError`,
-    `StoreError`.
+    compile. `portable` code uses only instructions that all CPUs of the target have. Raises `CompileError`
+    with the messages of all sources that fail, `ToolchainError`, `StoreError`.
     """
     everything = [*([_runtime_job()] if with_runtime else []), *jobs]
-    identity = compiler()
+    identity = toolchain.untuned(compiler()) if portable else compiler()
     target = store()
     keyed = [(_key_of(job, identity), job) for job in everything]
     distinct = dict(keyed)

@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from pypto.backend import toolchain
 from pypto.runtime import build, native_runtime
+from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.bundle_manifest import (
     MANIFEST,
     PLATFORM,
@@ -74,18 +75,25 @@ def is_bundle(directory: Path | str) -> bool:
 # Writing
 
 
-def write_bundle(compiled: CompiledProgram | OrchestrationProgram, directory: Path | str) -> Path:
+def write_bundle(
+    compiled: CompiledProgram | OrchestrationProgram, directory: Path | str, *, portable: bool = False
+) -> Path:
     """Write a compiled program as a bundle; the path of its manifest.
 
-    An older bundle in `directory` is replaced. Equal programs give equal bundles on one kind of machine.
+    An older bundle in `directory` is replaced. Equal programs give equal bundles on one kind of machine. A
+    bundle asks for the instruction sets of the CPU that it was made on; a `portable` one is compiled anew for
+    every CPU of that family, and runs slower where the better instructions would have helped.
     Raises `TypeError` for a program of several orchestrations (bundle `compiled[name]` then),
     `FileExistsError` for a folder that holds something else, and what compiling raises.
     """
     program = compiled.single() if isinstance(compiled, CompiledProgram) else compiled
     if isinstance(program, BundleProgram):
         raise TypeError(f"{program.output_dir} is a bundle already; copy the folder")
-    chip = program.load()
-    requirements = _requirements_of(program.runtime_name)
+    if portable:
+        chip, runtime_name, _ = compile_and_assemble(program.output_dir, program.platform, portable=True)
+    else:
+        chip, runtime_name = program.load(), program.runtime_name
+    requirements = _requirements_of(runtime_name, portable)
     meta = Sidecar(program.signature, program.platform, read_sidecar(program.output_dir).backend)
     root = Path(directory)
     _make_room(root)
@@ -113,9 +121,9 @@ def write_bundle(compiled: CompiledProgram | OrchestrationProgram, directory: Pa
     return _write(root / MANIFEST, text.encode())
 
 
-def _requirements_of(runtime: str) -> Requirements:
+def _requirements_of(runtime: str, portable: bool) -> Requirements:
     """What this machine and this version of the package are, as a bundle made here states it."""
-    tuned = bool(build.compiler().tuning)
+    tuned = not portable and bool(build.compiler().tuning)
     return Requirements(
         platform=PLATFORM,
         runtime=runtime,

@@ -124,12 +124,15 @@ def bundle(
     entry: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which of several orchestrations to bundle.")
     ] = None,
+    portable: Annotated[
+        bool, typer.Option("--portable", help="For every CPU of this family, not the best for this one.")
+    ] = False,
 ) -> None:
     """Write a program as a folder that runs without compiler and sources."""
     from pypto.tools.program_file import load_program_file
     from pypto.tools.sessions import bundle_program
 
-    manifest = bundle_program(load_program_file(program).program, entry, output)
+    manifest = bundle_program(load_program_file(program).program, entry, output, portable=portable)
     size = sum(file.stat().st_size for file in manifest.parent.rglob("*") if file.is_file())
     typer.echo(f"{manifest.parent}: {size / 1024:.0f} KiB; run it with: pypto run {manifest.parent}")
 

@@ -112,14 +112,15 @@ def compiled_program(program: ir.Program, output: Path | None) -> Iterator[Any]:
         yield compiled
 
 
-def bundle_program(program: ir.Program, entry: str | None, directory: Path) -> Path:
+def bundle_program(program: ir.Program, entry: str | None, directory: Path, *, portable: bool) -> Path:
     """Compile a program and write it as a bundle; `entry` chooses among several orchestrations."""
     with compiled_program(program, None) as compiled:
         if entry is None:
-            return write_bundle(compiled, directory)
+            return write_bundle(compiled, directory, portable=portable)
         if entry not in (names := compiled.orchestration_names or [compiled.single().name]):
             raise ProgramFileError(f"There is no orchestration '{entry}'; the program has {', '.join(names)}")
-        return write_bundle(compiled[entry] if compiled.orchestration_names else compiled, directory)
+        chosen = compiled[entry] if compiled.orchestration_names else compiled
+        return write_bundle(chosen, directory, portable=portable)
 
 
 def compare(expected: Callable[..., Any], arguments: Sequence[Argument], rtol: float, atol: float) -> str:
