@@ -14,8 +14,10 @@ from typing import Any
 
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr, Var
 from pypto.ir.rewrite import Substitution, is_static_type
+from pypto.ir.stmt import ReturnStmt, Stmt
 from pypto.ir.structural.equal import structural_equal
 from pypto.ir.types import TensorType, TileType, TupleType, Type
+from pypto.ir.walk import walk_stmts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,14 @@ def deduce_call_return_type(
     for constraint in constraints:
         _check(constraint, bindings, substitution)
     return [substitution.type(type) for type in return_types]
+
+
+def types_of_first_return(body: Stmt) -> list[Type] | None:
+    """The types of the values that the first `return` with values returns; None without one."""
+    for stmt in walk_stmts(body):
+        if isinstance(stmt, ReturnStmt) and stmt.value_:
+            return [value.type for value in stmt.value_]
+    return None
 
 
 def _extent_pairs(pattern: Type, value: Type, where: str) -> Iterator[tuple[Expr, Expr, str]]:

@@ -8,7 +8,7 @@ not change from call to call is worked out once, in `ArgumentBinder`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from pypto.runtime.array_types import ARRAY_NAMES, dtype_name, numpy_dtype, runt
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.metadata import CallSignature, ParamInfo
 from pypto.runtime.native_runtime import pack_layout
-from pypto.runtime.scalar_arguments import ScalarEncoder
+from pypto.runtime.scalar_arguments import FixedScalar, ScalarEncoder
 from pypto.runtime.worker import ChipWorker
 
 _LAYOUTS_KEPT = 256
@@ -162,7 +162,9 @@ class ArgumentBinder:
         self._count = len(signature.params)
         self._has_return = signature.has_return
         self._tensors = [(i, _TensorParam(p)) for i, p in enumerate(signature.params) if p.shape is not None]
-        self._scalars = [(i, ScalarEncoder(p)) for i, p in enumerate(signature.params) if p.shape is None]
+        self._scalars: list[tuple[int, ScalarEncoder | FixedScalar]] = [
+            (i, ScalarEncoder(p)) for i, p in enumerate(signature.params) if p.shape is None
+        ]
         self._static = all(param.static for _, param in self._tensors)
         self._layouts: dict[tuple[tuple[int, ...], ...], bytes] = {}
         self._static_layouts = self._pack([p.shape for _, p in self._tensors]) if self._static else b""
@@ -197,6 +199,15 @@ class ArgumentBinder:
         scalars = [encoder.encode(args[position]) for position, encoder in self._scalars]
         layouts = self._static_layouts if self._static else self._layouts_of(shapes)
         return BoundArguments(layouts, addresses, scalars, result, args)
+
+    def fix_scalars(self, values: Mapping[str, Any]) -> None:
+        """Accept these values alone for the named scalars: the code was compiled for them."""
+        self._scalars = [
+            (i, FixedScalar(encoder, self._params[i].name, values[self._params[i].name]))
+            if self._params[i].name in values
+            else (i, encoder)
+            for i, encoder in self._scalars
+        ]
 
     def _layouts_of(self, shapes: list[tuple[int, ...]]) -> bytes:
         key = tuple(shapes)

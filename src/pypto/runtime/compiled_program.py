@@ -94,6 +94,10 @@ class OrchestrationProgram:
         """The run options as the runtime reads them."""
         return pack_options(run_options())
 
+    def fix_scalars(self, values: Mapping[str, Any]) -> None:
+        """From now on refuse other values for scalars that the program was specialised for."""
+        self._binder.fix_scalars(values)
+
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         """Run in place on all parameters, or on all but the pure outputs, which are made and returned."""
         if config is not None and not isinstance(config, RunConfig):
@@ -243,6 +247,9 @@ class CompiledProgram:
         self, config: RunConfig | None = None, *, aicpu_thread_num: int | None = None, dfx_dir: Any = None
     ) -> bytes:
         return self.single().build_call_config(config, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
+
+    def fix_scalars(self, values: Mapping[str, Any]) -> None:
+        self.single().fix_scalars(values)
 
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         only = self._only

@@ -93,3 +93,25 @@ class ScalarEncoder:
     def _wrong_kind(self, value: Any) -> TypeError:
         kind = "torch.Tensor" if hasattr(value, "data_ptr") else type(value).__name__
         return TypeError(f"Parameter '{self._name}' is a scalar ({self._dtype}); got {kind}")
+
+
+class FixedScalar:
+    """A scalar whose value is part of the compiled code; a call must pass that value."""
+
+    __slots__ = ("_bits", "_encoder", "_name", "_value")
+
+    def __init__(self, encoder: ScalarEncoder, name: str, value: Any) -> None:
+        self._encoder = encoder
+        self._name = name
+        self._value = value
+        self._bits = encoder.encode(value)
+
+    def encode(self, value: Any) -> int:
+        """Raises `ValueError` for another value than the one compiled for."""
+        bits = self._encoder.encode(value)
+        if bits != self._bits:
+            raise ValueError(
+                f"Parameter '{self._name}' was compiled for the value {self._value!r}, got {value!r}; "
+                f"compile for the new value, or with {self._name}=pl.RUNTIME for any"
+            )
+        return bits

@@ -175,7 +175,11 @@ def let(
     reusable = isinstance(old, ir.Var) and not isinstance(old, ir.IterArg) and not p.strict_ssa
     if reusable:
         assert isinstance(old, ir.Var)
-        if not same_value_type(old.type, new_type):
+        same_type = same_value_type(old.type, new_type)
+        reusable = p.specialised is None or not p.specialised.begins_variable(p, old, same_type)
+    if reusable:
+        assert isinstance(old, ir.Var)
+        if not same_type:
             raise ParserTypeError(
                 f"Cannot reassign '{name}' with a different type: was {old.type}, got {new_type}",
                 span=span,

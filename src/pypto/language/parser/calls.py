@@ -16,7 +16,7 @@ from pypto.language.parser.diagnostics import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.dim_folding import fold_dim
-from pypto.language.parser.function_calls import call_external, call_method
+from pypto.language.parser.function_calls import call_external, call_method, call_specialised
 from pypto.language.parser.function_parser import FunctionParser, expression
 from pypto.language.parser.inlining import expand_inline
 from pypto.language.parser.op_calls import find_op, parse_op_call
@@ -26,6 +26,7 @@ from pypto.language.parser.submits import reject_bare_submit
 from pypto.language.parser.task_ids import parse_task_dummy
 from pypto.language.parser.windows import check_host_only, reject_misplaced_window_buffer
 from pypto.language.parser.yields import parse_yield_expression
+from pypto.language.specialisation import SpecialisedFunction
 
 CallHandler = Callable[[FunctionParser, ast.Call], ir.Expr]
 
@@ -43,6 +44,9 @@ def parse_call(p: FunctionParser, node: ast.Call) -> ir.Expr:
             return special(p, node)
         if name.startswith("self.") and name.count(".") == 1:
             return call_method(p, node, name[len("self.") :])
+        captured = p.closure.lookup_attribute(func) if p.specialised is not None else None  # type: ignore[arg-type]
+        if isinstance(captured, SpecialisedFunction):
+            return call_specialised(p, node, captured)
     return parse_op_call(p, node, find_op(p, node, name))
 
 
@@ -53,6 +57,8 @@ def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Ex
     callee = p.closure.lookup(func.id)
     if isinstance(callee, ir.Function):
         return call_external(p, node, callee)
+    if isinstance(callee, SpecialisedFunction):
+        return call_specialised(p, node, callee)
     if isinstance(callee, InlineFunction):
         value = expand_inline(p, callee, node)
         if value is None:

@@ -440,6 +440,7 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
 
 def _branch(p: FunctionParser, body: Sequence[ast.stmt], *, leaks: bool, limit: int | None) -> list[ir.Stmt]:
     p.names.push()
+    p.frames[-1].branches.append(p.names.current)
     try:
         return p.block(body, limit)
     finally:

@@ -6,13 +6,15 @@ import ast
 from typing import Any
 
 from pypto import ir
-from pypto.ir.return_types import deduce_call_return_type
+from pypto.ir.return_types import deduce_call_return_type, types_of_first_return
 from pypto.ir.rewrite import Substitution, is_static_type
-from pypto.ir.walk import walk_stmts
 from pypto.language.parser.attr_values import attr_items, attr_value, direction_marker
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UndefinedVariableError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import last_name
+from pypto.language.specialisation import Constant, GivenArguments, SpecialisedFunction
+
+SpecialisedArgument = tuple[ir.Expr, ast.expr]  # the value, and how it is written
 
 _KEYWORD_HINTS = {
     "deps": "Dependencies belong to a task: out, tid = pl.submit(self.{name}, ..., deps=[...])",
@@ -25,11 +27,32 @@ _KEYWORD_HINTS = {
 def call_method(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr:
     """`self.name(args..., attrs={...}, device=...)`."""
     global_var = find_method(p, name, node)
-    callee = p.program.functions.get(name)
+    args, overrides = call_arguments(p, node.args)
+    return _call(p, node, global_var, p.program.functions.get(name), args, overrides, node.keywords)
+
+
+def call_specialised(p: FunctionParser, node: ast.Call, callee: SpecialisedFunction) -> ir.Expr:
+    """A call of a function that is made for its arguments; those may be given by keyword."""
+    args, overrides, keywords = specialised_arguments(p, node.args, node.keywords, callee)
+    function = specialised_function(p, node, callee, args)
+    global_var = p.program.global_vars[function.name]
+    values = [value for value, _ in args]
+    return _call(p, node, global_var, function, values, overrides, keywords)
+
+
+def _call(
+    p: FunctionParser,
+    node: ast.Call,
+    global_var: ir.GlobalVar,
+    callee: ir.Function | None,
+    args: list[ir.Expr],
+    overrides: list[int],
+    keywords: list[ast.keyword],
+) -> ir.Expr:
+    name = global_var.name
     written: dict[str, Any] = {}
     device: ir.Expr | None = None
-    args, overrides = call_arguments(p, node.args)
-    for keyword in node.keywords:
+    for keyword in keywords:
         if keyword.arg == "attrs":
             written = dispatch_attrs(p, keyword.value, args)
         elif keyword.arg == "device" and accepts_device(callee):
@@ -65,6 +88,51 @@ def call_external(p: FunctionParser, node: ast.Call, function: ir.Function) -> i
 
 
 # -- parts shared with submits -------------------------------------------------------------------------------
+
+
+def specialised_arguments(
+    p: FunctionParser, nodes: list[ast.expr], keywords: list[ast.keyword], callee: SpecialisedFunction
+) -> tuple[list[SpecialisedArgument], list[int], list[ast.keyword]]:
+    """The arguments in the order of the parameters, positions under `pl.no_dep(...)`, other keywords.
+
+    Raises:
+        ParserTypeError: a parameter gets no argument or two, or there are too many.
+    """
+    names = callee.parameter_names
+    given = dict(zip(names, nodes, strict=False))
+    others: list[ast.keyword] = []
+    for keyword in keywords:
+        if keyword.arg not in names:
+            others.append(keyword)
+        elif keyword.arg in given:
+            raise ParserTypeError(
+                f"Function '{callee.__name__}' got two values for '{keyword.arg}'", span=p.span(keyword.value)
+            )
+        else:
+            given[keyword.arg] = keyword.value
+    if len(nodes) > len(names) or len(given) < len(names):
+        missing = ", ".join(f"'{name}'" for name in names if name not in given)
+        raise ParserTypeError(
+            f"Function '{callee.__name__}' expects {len(names)} argument(s), got {len(nodes)}"
+            + (f"; missing: {missing}" if missing else ""),
+            span=p.span(nodes[0] if nodes else keywords[0].value) if nodes or keywords else None,
+        )
+    ordered = [given[name] for name in names]
+    values, overrides = call_arguments(p, ordered)
+    return list(zip(values, ordered, strict=True)), overrides, others
+
+
+def specialised_function(
+    p: FunctionParser, node: ast.Call, callee: SpecialisedFunction, args: list[SpecialisedArgument]
+) -> ir.Function:
+    """The version of the callee for these arguments."""
+    constants: dict[int, Constant] = {}
+    for position, (_, written) in enumerate(args):
+        if isinstance(written, ast.Name) and p.specialised is not None and written.id not in p.names:
+            value = p.specialised.constants.get(written.id)
+            if value is not None:
+                constants[position] = value
+    return callee.specialise(p.program, GivenArguments([value for value, _ in args], p.span(node), constants))
 
 
 def find_method(p: FunctionParser, name: str, node: ast.AST) -> ir.GlobalVar:
@@ -216,7 +284,7 @@ def result_types_of(
     if not types:
         if declared_only:
             return []
-        types = _types_of_first_return(callee)
+        types = types_of_first_return(callee.body)
         if types is None:
             return None
     params = callee.params_[: len(args)]
@@ -228,13 +296,6 @@ def result_types_of(
         param: arg for param, arg in zip(params, args, strict=True) if isinstance(param.type, ir.ScalarType)
     }
     return [Substitution(scalars).type(each) for each in deduced] if scalars else deduced
-
-
-def _types_of_first_return(callee: ir.Function) -> list[ir.Type] | None:
-    for stmt in walk_stmts(callee.body):
-        if isinstance(stmt, ir.ReturnStmt) and stmt.value_:
-            return [value.type for value in stmt.value_]
-    return None
 
 
 def call_type(types: list[ir.Type] | None) -> ir.Type:

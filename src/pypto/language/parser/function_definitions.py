@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pypto import ir
+from pypto.ir.return_types import types_of_first_return
 from pypto.ir.walk import type_exprs, vars_in
 from pypto.language.parser.annotations import parameter_type, result_types
-from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure
+from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure, value_to_ir
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import (
     ParserError,
@@ -22,6 +23,8 @@ from pypto.language.parser.function_attrs import is_docstring, is_func_attr, par
 from pypto.language.parser.function_parser import FunctionParser, to_body
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
+from pypto.language.parser.specialised_body import SpecialisedBody
+from pypto.language.specialisation import GivenParameter, Specialisation
 from pypto.language.typing import DynVar
 
 _HOST = ir.level_to_linqu_level(ir.Level.HOST)
@@ -40,6 +43,7 @@ class FunctionOptions:
     auto_scope: bool = True
     strict_ssa: bool = False
     external_source: str | None = None
+    specialisation: Specialisation | None = None
 
     @property
     def is_host_sub_worker(self) -> bool:
@@ -104,8 +108,13 @@ def _define(
     )
     end = last_line if last_line is not None else _with_trailing_comments(source, node)
     parser.comments = comments_between(source, node.lineno, end)
-    params = _parameters(parser, node, options)
-    returns = _as_python(parser, node.returns, lambda: result_types(parser, node.returns))
+    given = options.specialisation
+    if given is None:
+        params = _parameters(parser, node, options)
+        returns = _as_python(parser, node.returns, lambda: result_types(parser, node.returns))
+    else:
+        params = _given_parameters(parser, node, given)
+        returns = []
     attrs = options.stored_attrs()
     docstring, prologue, rest = split_prologue(node.body)
     parse_prologue(parser, prologue, attrs)
@@ -115,10 +124,12 @@ def _define(
     elif options.is_host_sub_worker and program.is_program:
         body, binding_required = _host_body(parser, rest, node)
     else:
-        body = _dsl_body(parser, node, [*docstring, *rest], end)
+        body = _dsl_body(parser, node, [*docstring, *rest], end, given)
+    if given is not None:
+        returns = types_of_first_return(body) or []
     span = source.head_span(node)
     return ir.Function(
-        node.name,
+        node.name if given is None else given.name,
         params,
         returns,
         body,
@@ -183,6 +194,29 @@ def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDi
     return var, direction
 
 
+def _given_parameters(
+    p: FunctionParser, node: ast.FunctionDef, given: Specialisation
+) -> list[tuple[ir.Var, ir.ParamDirection]]:
+    """The parameters of a specialised function. One with a known value is that value in the body."""
+    p.specialised = SpecialisedBody(node, given.constants)
+    places = {argument.arg: argument for argument in node.args.args}
+    p.closure = p.closure.derived(p.closure.namespace, given.constants)
+    return [(_given_parameter(p, parameter, places), parameter.direction) for parameter in given.parameters]
+
+
+def _given_parameter(p: FunctionParser, parameter: GivenParameter, places: dict[str, ast.arg]) -> ir.Var:
+    assert p.specialised is not None
+    place = p.span(places[parameter.name])
+    var = ir.Var(parameter.name, parameter.type, place)
+    p.params.append(var)
+    if parameter.constant is None:
+        p.bind_new(parameter.name, var)
+    elif p.specialised.assigns(parameter.name):  # then it is an ordinary variable that starts with the value
+        p.bind_new(parameter.name, var)
+        p.emit(ir.AssignStmt(var, value_to_ir(parameter.constant, place, p.resolve_dyn), place))
+    return var
+
+
 def _as_python(p: FunctionParser, annotation: ast.expr | None, resolve: Callable[[], _T]) -> _T:
     """What an annotation of the signature means; if it means nothing, Python's own complaint comes first."""
     try:
@@ -216,13 +250,33 @@ def _bind_symbol(p: FunctionParser, name: str, var: ir.Var, argument: ast.arg) -
 # -- bodies --------------------------------------------------------------------------------------------------
 
 
-def _dsl_body(p: FunctionParser, node: ast.FunctionDef, statements: list[ast.stmt], end: int) -> ir.Stmt:
+def _dsl_body(
+    p: FunctionParser,
+    node: ast.FunctionDef,
+    statements: list[ast.stmt],
+    end: int,
+    given: Specialisation | None,
+) -> ir.Stmt:
     if p.comments is not None:
         p.comments.boundary = end + 1
     p.parse_statements(statements)
+    if given is not None and p.func_type is not ir.FunctionType.Inline:
+        _return_outputs(p, node, given.parameters)
     if p.comments is not None:
         p.comments.warn_dropped()
     return to_body(p.statements, p.source.head_span(node))
+
+
+def _return_outputs(p: FunctionParser, node: ast.FunctionDef, parameters: Sequence[GivenParameter]) -> None:
+    """A specialised function that never returns gives what it wrote: its outputs, in order."""
+    if any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+        return
+    outputs = [
+        p.names.lookup(given.name) or param
+        for param, given in zip(p.params, parameters, strict=True)
+        if given.direction is not ir.ParamDirection.In
+    ]
+    p.emit(ir.ReturnStmt(outputs, p.source.head_span(node)))
 
 
 def _external_body(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto import ir
 from pypto.language.parser.closure import NOT_FOUND, Closure, value_to_ir
@@ -23,6 +23,9 @@ from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
 from pypto.language.typing import DynVar
+
+if TYPE_CHECKING:
+    from pypto.language.parser.specialised_body import SpecialisedBody
 
 ExpressionHandler = Callable[["FunctionParser", Any], ir.Expr]
 StatementHandler = Callable[["FunctionParser", Any], None]
@@ -81,6 +84,7 @@ class Frame:
     incore: bool = False  # the scope is (or holds) a kernel body
     written_split: bool = False  # the kernel scope was written with a literal pl.split(...)
     split_mode: ir.SplitMode | None = None  # split_aiv only
+    branches: list[dict[str, Binding]] = field(default_factory=list)  # of an if: the scopes of its blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ class FunctionParser:
         self.buffer_metadata: dict[ir.Var, dict[str, Any]] = {}
         self.inline_return: ir.Expr | None = None
         self.inline_depth = 0
+        self.specialised: SpecialisedBody | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -224,6 +229,13 @@ class FunctionParser:
 
     def parse_statement(self, node: ast.stmt) -> None:
         """Parse one statement."""
+        if self.specialised is None:
+            self._parse_plain(node)
+        else:
+            for rewritten in self.specialised.rewrite(self, node):
+                self._parse_plain(rewritten)
+
+    def _parse_plain(self, node: ast.stmt) -> None:
         handler = STATEMENTS.get(type(node))
         if handler is None:
             raise UnsupportedFeatureError(
@@ -271,6 +283,8 @@ class FunctionParser:
                 note="strict_ssa=True allows one binding of a name per block",
             )
         self.names.current[name] = var
+        if self.specialised is not None:
+            self.specialised.note_home(self, var)
 
     # -- surroundings ----------------------------------------------------------------------------------------
 

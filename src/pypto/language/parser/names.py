@@ -63,6 +63,11 @@ class Names:
     def __contains__(self, name: str) -> bool:
         return self.binding(name) is not None
 
+    @property
+    def path(self) -> tuple[dict[str, Binding], ...]:
+        """The scopes from the outermost to the current one."""
+        return tuple(self._scopes)
+
     def bind(self, name: str, value: Binding) -> None:
         """Bind `name` in the current block."""
         self.current[name] = value

@@ -204,13 +204,14 @@ def _nearest(source: SourceText, kind: type[_Definition], name: str, lines: list
     return min(candidates, key=lambda node: _distance(node, lines)) if candidates else None
 
 
-def _distance(node: ast.FunctionDef | ast.ClassDef, lines: list[int]) -> int:
-    """How far the nearest of `lines` is from the definition; 0 inside it."""
+def _distance(node: ast.FunctionDef | ast.ClassDef, lines: list[int]) -> tuple[int, int]:
+    """How far the nearest of `lines` is from the definition, 0 inside it; then how far from its first line,
+    since a definition may hold another of its name."""
     first = first_line(node)
     if not lines:
-        return 0
+        return (0, 0)
     last = node.end_lineno or node.lineno
-    return min(max(first - line, line - last, 0) for line in lines)
+    return min((max(first - line, line - last, 0), abs(first - line)) for line in lines)
 
 
 def first_line(node: ast.FunctionDef | ast.ClassDef) -> int:

@@ -26,6 +26,7 @@ from pypto.language.parser.scope_parts import (
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import LOOP_KEYWORDS
 from pypto.language.parser.task_ids import parse_deps
+from pypto.language.specialisation import SpecialisedFunction
 
 _KEYWORDS = (
     "core_num", "sync_start", "name_hint", "optimizations", "deps", "allow_early_resolve", "predicate",
@@ -212,11 +213,14 @@ def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: Spm
     )
 
 
+_CALLABLE = (ir.Function, InlineFunction, SpecialisedFunction)
+
+
 def _is_dispatch(p: FunctionParser, call: ast.Call) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute):
         return isinstance(func.value, ast.Name) and func.value.id == "self"
-    return isinstance(func, ast.Name) and isinstance(p.closure.lookup(func.id), (ir.Function, InlineFunction))
+    return isinstance(func, ast.Name) and isinstance(p.closure.lookup(func.id), _CALLABLE)
 
 
 # -- building ------------------------------------------------------------------------------------------------

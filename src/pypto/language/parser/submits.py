@@ -18,12 +18,15 @@ from pypto.language.parser.function_calls import (
     find_method,
     reject_keyword,
     result_types_of,
+    specialised_arguments,
+    specialised_function,
 )
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.launch import bool_literal, parse_core_num
 from pypto.language.parser.predicates import parse_predicate
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.task_ids import parse_deps
+from pypto.language.specialisation import SpecialisedFunction
 
 _SUBMITS = ("pl.submit", "pl.spmd_submit")
 _LEAVES = ("submit", "spmd_submit")
@@ -64,10 +67,19 @@ class _Launch:
 def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
     """The submit of a call; statements that gather its dependencies are emitted before."""
     name = dotted_name(node.func) or ""
-    kernel = _kernel(p, node, name)
-    global_var = find_method(p, kernel, node.args[0])
-    callee = p.program.functions.get(kernel)
-    args, overrides = call_arguments(p, node.args[1:])
+    specialised = _specialised_kernel(p, node)
+    callee: ir.Function | None
+    if specialised is not None:
+        given, overrides, keywords = specialised_arguments(p, node.args[1:], node.keywords, specialised)
+        callee = specialised_function(p, node, specialised, given)
+        kernel, global_var = callee.name, p.program.global_vars[callee.name]
+        args = [value for value, _ in given]
+        node = ast.copy_location(ast.Call(node.func, node.args, keywords), node)
+    else:
+        kernel = _kernel(p, node, name)
+        global_var = find_method(p, kernel, node.args[0])
+        callee = p.program.functions.get(kernel)
+        args, overrides = call_arguments(p, node.args[1:])
     if callee is not None:
         _check_count(p, callee, len(args), node)
     launch = _launch(p, node, name, callee, kernel, args)
@@ -85,6 +97,14 @@ def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
         allow_early_resolve=launch.allow_early_resolve,
         predicate=launch.predicate,
     )
+
+
+def _specialised_kernel(p: FunctionParser, node: ast.Call) -> SpecialisedFunction | None:
+    if p.specialised is None or not node.args or not isinstance(node.args[0], (ast.Name, ast.Attribute)):
+        return None
+    first = node.args[0]
+    value = p.closure.lookup(first.id) if isinstance(first, ast.Name) else p.closure.lookup_attribute(first)
+    return value if isinstance(value, SpecialisedFunction) else None
 
 
 def _kernel(p: FunctionParser, node: ast.Call, name: str) -> str:

@@ -1,0 +1,232 @@
+"""A function of the `@pl.jit` family: lowered, compiled and called for the arguments it is given."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from pypto import __version__, ir
+from pypto.jit.arguments import Fact, bind, facts_of_samples, facts_of_signature, is_tensor
+from pypto.jit.definition import Definition, Kind, constant_key
+from pypto.jit.extern import External
+from pypto.jit.options import compile_options, key_of_config, lower_program
+from pypto.jit.program import JitProgram, tensor_type
+from pypto.jit.symbols import CallGraph
+from pypto.language.specialisation import GivenArguments, GivenParameter, SpecialisedFunction
+from pypto.runtime.compile import compile
+
+if TYPE_CHECKING:
+    from pypto.language.parser.program_context import ProgramContext
+    from pypto.runtime.compiled_program import CompiledProgram
+
+_DEP_KINDS = frozenset({"incore", "inline", "opaque", "extern"})
+
+
+class JITFunction(SpecialisedFunction):
+    """A Python function that is compiled for what it is called with. Nothing is parsed before the first use.
+
+    Made by `@pl.jit` and its forms. The in-memory cache holds one compiled program per combination of
+    extents, element types, layouts, scalar values, captured constants, source text and compile options.
+    """
+
+    def __init__(
+        self,
+        function: FunctionType,
+        kind: str,
+        *,
+        level: ir.Level | None = None,
+        auto_scope: bool = True,
+        local_names: Mapping[str, Any] | None = None,
+        external: External | None = None,
+    ) -> None:
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self._func = function
+        self._func_type = kind
+        self._level = level
+        self._auto_scope = auto_scope
+        self._cache: dict[Any, CompiledProgram] = {}
+        self._local_names = dict(local_names or {})
+        self._signature = inspect.signature(function)
+        self._definition: Definition | None = None
+        self.external = external
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.__name__!r}, func_type={self._func_type!r})"
+
+    # -- what the program builder asks -----------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """orchestration, host, incore, inline, opaque or extern."""
+        return self._func_type
+
+    @property
+    def level(self) -> ir.Level | None:
+        """The machine level given to the decorator."""
+        return self._level
+
+    @property
+    def auto_scope(self) -> bool:
+        """Whether the compiler places runtime scopes in this function."""
+        return self._auto_scope
+
+    @property
+    def definition(self) -> Definition:
+        """What the source says, found on first use."""
+        if self._definition is None:
+            self._definition = Definition(self._func, self._local_names)
+        return self._definition
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names of the positional parameters."""
+        return [parameter.name for parameter in self.definition.parameters]
+
+    def is_dep_of(self, entry: JITFunction) -> bool:
+        """Whether a call of this function makes it part of the entry's program."""
+        return self.kind in _DEP_KINDS or (self.kind == "orchestration" and entry.kind == "host")
+
+    def specialise(self, program: ProgramContext, arguments: GivenArguments) -> ir.Function:
+        """The version of this function for the arguments of one call."""
+        if not isinstance(program, JitProgram):
+            raise TypeError(
+                f"{self!r} can be called from functions of the @pl.jit family alone; "
+                f"in a @pl.program write a method"
+            )
+        return program.version(self, arguments)
+
+    # -- what a user calls -----------------------------------------------------------------------------------
+
+    def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> ir.Program:
+        """The program for these arguments after all passes. Nothing is written or cached.
+
+        Without arguments the annotations say the shapes; scalars are then given by keyword, or as
+        `pl.RUNTIME`.
+
+        Raises `TypeError` for arguments that do not fit, `ValueError` for an inline entry, and what the
+        parser and the passes raise.
+        """
+        graph = self._graph()
+        _, facts = self._facts(graph, args, kwargs)
+        return lower_program(self._program(graph, facts), config)
+
+    def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> CompiledProgram:
+        """The compiled program for these arguments; the same object for arguments that need no other one."""
+        graph = self._graph()
+        _, facts = self._facts(graph, args, kwargs)
+        return self._compiled(graph, facts, config)
+
+    def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Compile if needed, then run in place on the given tensors.
+
+        Trailing output parameters may be left out when their annotations say the shapes: then they are made
+        and returned.
+        """
+        graph = self._graph()
+        values, facts = self._facts(graph, args, kwargs, call=True)
+        compiled = self._compiled(graph, facts, config)
+        result = compiled(*values, config=config)
+        return result if len(values) < len(facts) else None
+
+    # -- specialisation --------------------------------------------------------------------------------------
+
+    def _graph(self) -> CallGraph:
+        if self.kind == "inline":
+            raise ValueError(f"{self.__name__}: an inline function cannot be an entry")
+        return CallGraph(self)
+
+    def _facts(
+        self, graph: CallGraph, args: Sequence[Any], kwargs: Mapping[str, Any], *, call: bool = False
+    ) -> tuple[list[Any], list[Fact]]:
+        """The arguments in the order of the parameters, and what the program depends on in them."""
+        parameters = self.definition.parameters
+        symbols = graph.symbols_of(self.definition)
+        if not call and not args and not any(is_tensor(value) for value in kwargs.values()):
+            unknown = kwargs.keys() - self._signature.parameters.keys()
+            if unknown:
+                bind(self._signature, self.__name__, args, kwargs)  # says which
+            defaults = {
+                name: p.default for name, p in self._signature.parameters.items() if p.default is not p.empty
+            }
+            return [], facts_of_signature(parameters, symbols, {**defaults, **kwargs})
+        left_out = self._left_out(args, kwargs) if call else frozenset()
+        signature = self._signature
+        if left_out:
+            kept = [p for name, p in signature.parameters.items() if name not in left_out]
+            signature = signature.replace(parameters=kept)
+        values = bind(signature, self.__name__, args, kwargs)
+        facts = facts_of_samples(parameters, symbols, values)
+        return [values[p.name] for p in parameters if p.name in values], facts
+
+    def _left_out(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> frozenset[str]:
+        """Trailing outputs without an argument; all outputs or none can be left out."""
+        parameters = self.definition.parameters
+        trailing = []
+        for parameter in reversed(parameters):
+            if parameter.direction is not ir.ParamDirection.Out or not parameter.is_shaped:
+                break
+            trailing.append(parameter.name)
+        given = len(args)
+        if given + len(kwargs) == len(parameters) - len(trailing) and not kwargs.keys() & set(trailing):
+            return frozenset(trailing)
+        return frozenset()
+
+    def _program(self, graph: CallGraph, facts: Sequence[Fact]) -> ir.Program:
+        program = JitProgram(self, graph)
+        symbols = graph.symbols_of(self.definition)
+        given = []
+        for parameter, fact in zip(self.definition.parameters, facts, strict=True):
+            axes = symbols[parameter.name]
+            kind: ir.Type
+            if fact.extents is not None:
+                assert fact.dtype is not None
+                extents = [
+                    program.symbol(axes[axis]) if extent is None else extent
+                    for axis, extent in enumerate(fact.extents)
+                ]
+                shaped = ir.DistributedTensorType if parameter.kind is Kind.WINDOW else ir.TensorType
+                kind = tensor_type(extents, fact.dtype, fact.layout, shaped)
+            elif parameter.kind is Kind.ARRAY:
+                assert parameter.dtype is not None
+                kind = ir.ArrayType(parameter.dtype, parameter.extent)
+            else:
+                assert parameter.dtype is not None
+                kind = ir.ScalarType(parameter.dtype)
+            given.append(GivenParameter(parameter.name, kind, parameter.direction, fact.constant))
+        return program.build(given)
+
+    def _compiled(self, graph: CallGraph, facts: Sequence[Fact], config: Any) -> CompiledProgram:
+        key = (self._source_key(graph), tuple(fact.key for fact in facts), key_of_config(config))
+        found = self._cache.get(key)
+        if found is None:
+            found = compile(self._program(graph, facts), **compile_options(config))
+            constants = {
+                parameter.name: fact.constant
+                for parameter, fact in zip(self.definition.parameters, facts, strict=True)
+                if fact.constant is not None
+            }
+            found.fix_scalars(constants)
+            self._cache[key] = found
+        return found
+
+    def _source_key(self, graph: CallGraph) -> str:
+        """Digest of the text of all functions and of the constants they capture."""
+        digest = hashlib.sha256(__version__.encode())
+        for function in graph.functions:
+            digest.update(function.text_hash().encode())
+            definition = function.definition
+            for path in definition.captured:
+                key = constant_key(definition.value_of(path))
+                if key is not None:
+                    digest.update(repr((path, key)).encode())
+        return digest.hexdigest()
+
+    def text_hash(self) -> str:
+        """Digest of this function's source; that of an external kernel is read anew."""
+        own = self.definition.text_hash()
+        return own if self.external is None else own + self.external.text_hash()

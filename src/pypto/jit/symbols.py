@@ -1,0 +1,56 @@
+"""Which functions become part of a program, and which dimensions of their parameters are symbolic.
+
+A dimension is symbolic when its function says so, or when the parameter is passed by its plain name to a
+function where it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pypto.jit.definition import Definition, DepCall
+
+if TYPE_CHECKING:
+    from pypto.jit.function import JITFunction
+
+Symbols = dict[str, dict[int, str]]  # symbol names by parameter and axis
+
+
+class CallGraph:
+    """The functions that an entry reaches, as they are now."""
+
+    def __init__(self, entry: JITFunction) -> None:
+        self._entry = entry
+        self._symbols: dict[Definition, Symbols] = {}
+        self.functions: list[JITFunction] = []
+        pending, seen = [entry], {entry}
+        while pending:
+            function = pending.pop()
+            self.functions.append(function)
+            for _, callee in self._deps(function.definition):
+                if callee not in seen:
+                    seen.add(callee)
+                    pending.append(callee)
+
+    def symbols_of(self, definition: Definition) -> Symbols:
+        """The symbolic dimensions of a function's parameters."""
+        known = self._symbols.get(definition)
+        if known is not None:
+            return known
+        found = {name: dict(axes) for name, axes in definition.own_symbols.items()}
+        self._symbols[definition] = found  # what a circle of calls finds; such a program is refused later
+        for call, callee in self._deps(definition):
+            inner = self.symbols_of(callee.definition)
+            names = [parameter.name for parameter in callee.definition.parameters]
+            passed = dict(zip(names, call.positional, strict=False)) | dict(call.keywords)
+            for name, argument in passed.items():
+                if argument in found and name in inner:
+                    for axis, symbol in inner[name].items():
+                        found[argument].setdefault(axis, symbol)
+        return found
+
+    def _deps(self, definition: Definition) -> list[tuple[DepCall, JITFunction]]:
+        from pypto.jit.function import JITFunction
+
+        calls = [(call, definition.value_of(call.callee)) for call in definition.calls]
+        return [(c, f) for c, f in calls if isinstance(f, JITFunction) and f.is_dep_of(self._entry)]
