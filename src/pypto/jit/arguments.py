@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pypto import ir
+from pypto.jit.call_graph import Symbols
 from pypto.jit.definition import Kind, Parameter
-from pypto.jit.symbols import Symbols
 from pypto.language.specialisation import Constant
 from pypto.language.typing import RUNTIME, DynVar
 

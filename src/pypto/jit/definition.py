@@ -12,7 +12,7 @@ import enum
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from pypto import ir
@@ -72,32 +72,43 @@ class Definition:
         self.function = function
         self._locals = local_names
         code = function.__code__
+        self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         self.source: SourceText
         self.node: ast.FunctionDef
         self.source, self.node = find_function(
             code.co_filename, function.__name__, code.co_firstlineno, function.__globals__
         )
-        self._own = _bound_names(self.node)
-        self.captured = sorted(set(_captured_names(self.node, self._own)))
+        self.captured = self._captured_from_outside()
         self.calls = list(_calls(self.node))
         self.parameters = self._parameters()
         self.own_symbols = self._own_symbols()
 
     def closure(self) -> Closure:
         """The values that are visible to the body now."""
-        return Closure(self.function.__globals__, self._locals, _cells(self.function))
+        cells = {name: _contents(cell) for name, cell in self._cells.items()}
+        filled = {name: value for name, value in cells.items() if value is not NOT_FOUND}
+        return Closure(self.function.__globals__, self._locals, filled)
 
     def value_of(self, path: str) -> Any:
         """The present value of a captured (dotted) name, or `NOT_FOUND`."""
         root, *attributes = path.split(".")
         value: Any = NOT_FOUND
-        for layer in (_cells(self.function), self._locals, self.function.__globals__):
-            if root in layer:
-                value = layer[root]
-                break
+        cell = self._cells.get(root)
+        if cell is not None:
+            value = _contents(cell)
+        elif root in self._locals:
+            value = self._locals[root]
+        else:
+            value = self.function.__globals__.get(root, NOT_FOUND)
         for attribute in attributes:
             value = getattr(value, attribute, NOT_FOUND)
         return value
+
+    def _captured_from_outside(self) -> list[str]:
+        """The captured names that can mean something else tomorrow: not those of the language itself."""
+        paths = sorted(set(_captured_names(self.node, _bound_names(self.node))))
+        roots = {path: self.value_of(path.partition(".")[0]) for path in paths}
+        return [path for path, root in roots.items() if not _is_own_module(root)]
 
     def text_hash(self) -> str:
         """Digest of the source text of the function."""
@@ -221,7 +232,7 @@ class Definition:
         owner = call.func.value.id
         axis = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
         path = dotted_name(call.args[1]) if len(call.args) == 2 else None
-        symbol = local.get(path or "") or (self.value_of(path) if path else None)
+        symbol = local[path] if path in local else self.value_of(path) if path else None
         if owner not in found or not isinstance(axis, int) or not isinstance(symbol, DynVar):
             raise ParserTypeError(
                 "bind_dynamic takes an axis and a pl.dynamic() symbol, on a parameter",
@@ -231,15 +242,16 @@ class Definition:
         found[owner][axis] = symbol.name
 
 
-def _cells(function: FunctionType) -> dict[str, Any]:
-    """The values of the variables that the function captures from enclosing functions."""
-    cells = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            cells[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return cells
+def _contents(cell: CellType) -> Any:
+    """The value of a variable of an enclosing function; `NOT_FOUND` before it is assigned."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return NOT_FOUND
+
+
+def _is_own_module(value: Any) -> bool:
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "pypto"
 
 
 def _unquoted(annotation: ast.expr | None) -> ast.expr | None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from pypto import __version__, ir
+from pypto import ir
 from pypto.jit.arguments import Fact, bind, facts_of_samples, facts_of_signature, is_tensor
-from pypto.jit.definition import Definition, Kind, constant_key
+from pypto.jit.call_graph import CallGraph
+from pypto.jit.definition import Definition, Kind
 from pypto.jit.extern import External
 from pypto.jit.options import compile_options, key_of_config, lower_program
 from pypto.jit.program import JitProgram, tensor_type
-from pypto.jit.symbols import CallGraph
 from pypto.language.specialisation import GivenArguments, GivenParameter, SpecialisedFunction
 from pypto.runtime.compile import compile
 
@@ -53,6 +52,7 @@ class JITFunction(SpecialisedFunction):
         self._local_names = dict(local_names or {})
         self._signature = inspect.signature(function)
         self._definition: Definition | None = None
+        self._known_graph: CallGraph | None = None
         self.external = external
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class JITFunction(SpecialisedFunction):
         """
         graph = self._graph()
         _, facts = self._facts(graph, args, kwargs)
-        return lower_program(self._program(graph, facts), config)
+        return lower_program(self._program(graph, facts, runnable=False), config)
 
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> CompiledProgram:
         """The compiled program for these arguments; the same object for arguments that need no other one."""
@@ -138,7 +138,9 @@ class JITFunction(SpecialisedFunction):
     def _graph(self) -> CallGraph:
         if self.kind == "inline":
             raise ValueError(f"{self.__name__}: an inline function cannot be an entry")
-        return CallGraph(self)
+        if self._known_graph is None or not self._known_graph.is_current():
+            self._known_graph = CallGraph(self)
+        return self._known_graph
 
     def _facts(
         self, graph: CallGraph, args: Sequence[Any], kwargs: Mapping[str, Any], *, call: bool = False
@@ -154,6 +156,9 @@ class JITFunction(SpecialisedFunction):
                 name: p.default for name, p in self._signature.parameters.items() if p.default is not p.empty
             }
             return [], facts_of_signature(parameters, symbols, {**defaults, **kwargs})
+        if not kwargs and len(args) == len(parameters):
+            facts = facts_of_samples(parameters, symbols, dict(zip(self.parameter_names, args, strict=True)))
+            return list(args), facts
         left_out = self._left_out(args, kwargs) if call else frozenset()
         signature = self._signature
         if left_out:
@@ -176,7 +181,7 @@ class JITFunction(SpecialisedFunction):
             return frozenset(trailing)
         return frozenset()
 
-    def _program(self, graph: CallGraph, facts: Sequence[Fact]) -> ir.Program:
+    def _program(self, graph: CallGraph, facts: Sequence[Fact], *, runnable: bool) -> ir.Program:
         program = JitProgram(self, graph)
         symbols = graph.symbols_of(self.definition)
         given = []
@@ -198,13 +203,18 @@ class JITFunction(SpecialisedFunction):
                 assert parameter.dtype is not None
                 kind = ir.ScalarType(parameter.dtype)
             given.append(GivenParameter(parameter.name, kind, parameter.direction, fact.constant))
-        return program.build(given)
+        return program.build(given, runnable=runnable)
 
     def _compiled(self, graph: CallGraph, facts: Sequence[Fact], config: Any) -> CompiledProgram:
-        key = (self._source_key(graph), tuple(fact.key for fact in facts), key_of_config(config))
+        key = (
+            graph.source_key,
+            graph.external_keys(),
+            tuple(fact.key for fact in facts),
+            key_of_config(config),
+        )
         found = self._cache.get(key)
         if found is None:
-            found = compile(self._program(graph, facts), **compile_options(config))
+            found = compile(self._program(graph, facts, runnable=True), **compile_options(config))
             constants = {
                 parameter.name: fact.constant
                 for parameter, fact in zip(self.definition.parameters, facts, strict=True)
@@ -213,20 +223,3 @@ class JITFunction(SpecialisedFunction):
             found.fix_scalars(constants)
             self._cache[key] = found
         return found
-
-    def _source_key(self, graph: CallGraph) -> str:
-        """Digest of the text of all functions and of the constants they capture."""
-        digest = hashlib.sha256(__version__.encode())
-        for function in graph.functions:
-            digest.update(function.text_hash().encode())
-            definition = function.definition
-            for path in definition.captured:
-                key = constant_key(definition.value_of(path))
-                if key is not None:
-                    digest.update(repr((path, key)).encode())
-        return digest.hexdigest()
-
-    def text_hash(self) -> str:
-        """Digest of this function's source; that of an external kernel is read anew."""
-        own = self.definition.text_hash()
-        return own if self.external is None else own + self.external.text_hash()

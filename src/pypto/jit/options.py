@@ -7,7 +7,12 @@ from typing import Any
 
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type
-from pypto.passes.context import PassContext, get_default_diagnostic_phase, get_default_verification_level
+from pypto.passes.context import (
+    MemoryPlanner,
+    PassContext,
+    get_default_diagnostic_phase,
+    get_default_verification_level,
+)
 from pypto.passes.instruments import ReportInstrument
 from pypto.passes.manager import PassManager
 from pypto.runtime.run_config import RunConfig
@@ -60,7 +65,7 @@ def key_of_config(config: Any) -> tuple[Any, ...]:
         config.analyze_auto_scopes_for_deps,
         config.dump_ptoas_passes,
         None if distributed is None else repr(dataclasses.asdict(distributed)),
-        planner or PassContext([]).get_memory_planner(),
+        planner or MemoryPlanner.PYPTO,
         double_buffer,
         runtime,
     )

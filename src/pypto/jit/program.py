@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pypto import ir
 from pypto.core.garbage import paused_gc
+from pypto.jit.call_graph import CallGraph
 from pypto.jit.definition import Kind, Parameter
-from pypto.jit.symbols import CallGraph
 from pypto.language.parser.diagnostics import ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.entry import source_lines_attached
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
@@ -50,10 +50,12 @@ class JitProgram(ProgramContext):
         self._finished: list[ir.Function] = []
         self._warned: set[JITFunction] = set()
 
-    def build(self, parameters: Sequence[GivenParameter]) -> ir.Program:
-        """The program whose entry has these parameters."""
+    def build(self, parameters: Sequence[GivenParameter], *, runnable: bool) -> ir.Program:
+        """The program whose entry has these parameters; to be `runnable` a kernel needs a caller."""
         with paused_gc():
             entry = self._define(self._entry, self._entry.__name__, parameters)
+        if runnable and self._entry.kind in ("incore", "extern"):
+            self._finished.append(_caller_of(entry, _unused(f"{entry.name}_entry", self._taken)))
         return ir.Program(self._finished, f"_jit_{self._entry.__name__}", entry.span)
 
     def resolve_dyn(self, dyn: Any) -> ir.Var:
@@ -175,6 +177,28 @@ class JitProgram(ProgramContext):
             function = define_function(source, definition.node, definition.closure(), self, options)
         self._finished.append(function)
         return function
+
+
+def _caller_of(kernel: ir.Function, name: str) -> ir.Function:
+    """An orchestration that dispatches a kernel once and returns what it returns."""
+    span = kernel.span
+    params = [ir.Var(param.name_hint, param.type, span) for param in kernel.params_]
+    results = kernel.return_types
+    kind = ir.TupleType(results) if len(results) > 1 else results[0] if results else ir.UnknownType.get()
+    call = ir.Call(ir.GlobalVar(kernel.name), params, {}, {}, kind, span)
+    result = ir.Var("result", kind, span)
+    returned: list[ir.Expr] = [result] if len(results) == 1 else []
+    if len(results) > 1:
+        returned = [ir.TupleGetItemExpr(result, position, span) for position in range(len(results))]
+    first = ir.AssignStmt(result, call, span) if results else ir.EvalStmt(call, span)
+    return ir.Function(
+        name,
+        list(zip(params, kernel.param_directions_, strict=True)),
+        results,
+        ir.SeqStmts([first, ir.ReturnStmt(returned, span)], span),
+        span,
+        ir.FunctionType.Orchestration,
+    )
 
 
 def tensor_type(

@@ -6,9 +6,12 @@ function where it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import hashlib
+from typing import TYPE_CHECKING, Any
 
-from pypto.jit.definition import Definition, DepCall
+from pypto import __version__
+from pypto.jit.definition import Definition, DepCall, constant_key
 
 if TYPE_CHECKING:
     from pypto.jit.function import JITFunction
@@ -23,14 +26,37 @@ class CallGraph:
         self._entry = entry
         self._symbols: dict[Definition, Symbols] = {}
         self.functions: list[JITFunction] = []
+        self._values: list[tuple[Definition, str, Any]] = []
         pending, seen = [entry], {entry}
         while pending:
             function = pending.pop()
             self.functions.append(function)
+            definition = function.definition
+            self._values += [(definition, path, definition.value_of(path)) for path in definition.captured]
             for _, callee in self._deps(function.definition):
                 if callee not in seen:
                     seen.add(callee)
                     pending.append(callee)
+
+    def is_current(self) -> bool:
+        """Whether everything the functions capture is what it was."""
+        return all(definition.value_of(path) is value for definition, path, value in self._values)
+
+    @functools.cached_property
+    def source_key(self) -> str:
+        """Digest of the text of all functions and of the constants they capture."""
+        digest = hashlib.sha256(__version__.encode())
+        for function in self.functions:
+            digest.update(function.definition.text_hash().encode())
+        for _, path, value in self._values:
+            key = constant_key(value)
+            if key is not None:
+                digest.update(repr((path, key)).encode())
+        return digest.hexdigest()
+
+    def external_keys(self) -> tuple[str, ...]:
+        """Digests of the hand-written sources, read anew: they may be edited while the program runs."""
+        return tuple(f.external.text_hash() for f in self.functions if f.external is not None)
 
     def symbols_of(self, definition: Definition) -> Symbols:
         """The symbolic dimensions of a function's parameters."""
