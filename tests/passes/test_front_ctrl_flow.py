@@ -193,6 +193,24 @@ def test_breaks_on_both_levels_of_nested_loops() -> None:
     assert "break__tmp_v2 = False" in text and "    break__tmp_v0 = False" in text
 
 
+def test_a_break_in_the_inner_loop_leaves_the_outer_one_alone() -> None:
+    k = var("k")
+    inner = ir.ForStmt(k, c(0), c(4), c(1), [], seq(if_(ir.gt(k, i), BREAK), bump(a, 1)), [], S)
+    text = lowered(kernel(for_(seq(inner, bump(b, 1)))))
+    assert text[0] == "for i in pl.range(10):" and not any(line.startswith("while") for line in text)
+
+
+def test_a_break_in_the_first_statement() -> None:
+    body = seq(if_(ir.gt(i, n), BREAK), bump(b, 2))
+    assert lowered(kernel(for_(body)))[3] == "    if i__idx_v1 > n:"
+    lowered(kernel(for_(seq(BREAK, bump(b, 2)))))
+
+
+def test_a_second_run_finds_nothing_to_do() -> None:
+    once = passes.ctrl_flow_transform()(kernel(for_(seq(if_(ir.gt(i, c(3)), BREAK), bump(b, 2)))))
+    assert passes.ctrl_flow_transform()(once) is once
+
+
 def test_the_bound_of_a_rewritten_loop_is_evaluated_once() -> None:
     body = seq(if_(ir.gt(i, c(6)), BREAK), ir.AssignStmt(n, ir.sub(n, c(1)), S), bump(b, 1))
     loop = ir.ForStmt(i, c(0), n, c(1), [], body, [], S)
