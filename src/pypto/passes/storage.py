@@ -94,6 +94,7 @@ def trace(function: ir.Function, rule: Rule) -> Storage:
     """Roots and values of all tensor variables of `function`."""
     sources, own, values = _sources(function, rule)
     dependents: dict[ir.Var, list[ir.Var]] = {}
+    results = _loop_results(function)
     for var, exprs in sources.items():
         for expr in exprs:
             if expr is var:
@@ -104,11 +105,23 @@ def trace(function: ir.Function, rule: Rule) -> Storage:
                 (values if isinstance(expr.type, ir.TileType) else own).add(var)
     pending = list(values)
     while pending:
-        for var in dependents.get(pending.pop(), ()):
+        value = pending.pop()
+        for var in (*dependents.get(value, ()), *results.get(value, ())):
             if var not in values:
                 values.add(var)
                 pending.append(var)
     return Storage(_flow_roots(own - values, dependents, values), frozenset(values))
+
+
+def _loop_results(function: ir.Function) -> dict[ir.Var, list[ir.Var]]:
+    """The tensor result of each carried variable. What a loop hands out is a value if it carries one."""
+    results: dict[ir.Var, list[ir.Var]] = {}
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, (ir.ForStmt, ir.WhileStmt)):
+            for carried, result in zip(stmt.iter_args_, stmt.return_vars_, strict=False):
+                if is_tensor(result):
+                    results.setdefault(carried, []).append(result)
+    return results
 
 
 def _sources(

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import pypto.language as pl
-from pypto import ir
+from pypto import ir, passes
 from pypto.ir.return_lineage import explicit_returned_params
 from pypto.ir.walk import walk_stmts
 
-from .stages import check_meaning, random_args
+from .stages import check_meaning, converted, random_args
 
 
 def test_read_after_write_of_one_tensor_sees_the_write():
@@ -523,6 +523,32 @@ def test_two_tensors_computed_from_one_keep_apart():
             return o
 
     check_meaning(P, random_args((4, 32), (8, 32)))
+
+
+def test_loop_that_carries_a_computed_tensor_hands_one_out_although_it_yields_memory():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            o: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (_a,) in pl.range(2, init_values=(pl.mul(x, 2.0),)):
+                    first = pl.yield_(y)
+                for _j, (_b,) in pl.range(2, init_values=(x,)):
+                    second = pl.yield_(first)
+                o = pl.assemble(o, pl.add(second, 1.0), [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
+    once = converted(P)
+    ir.assert_structural_equal(passes.convert_tensor_to_tile_ops()(once), once)
+    (kernel,) = (f for f in once.functions_.values() if f.func_type is ir.FunctionType.InCore)
+    for loop in (stmt for stmt in walk_stmts(kernel.body) if isinstance(stmt, ir.ForStmt)):
+        assert isinstance(loop.iter_args[0].type, ir.TileType)
 
 
 def test_tensor_that_control_flow_chooses_is_handed_out_as_a_copy():
