@@ -19,7 +19,7 @@ from pypto.runtime.arguments import ArgumentBinder, BoundArguments
 from pypto.runtime.array_types import runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.callables import ChipCallable
-from pypto.runtime.diagnostics import write_swimlane, write_task_graph
+from pypto.runtime.diagnostics import run_with_diagnostics
 from pypto.runtime.metadata import CallSignature, ParamInfo, extract_param_infos
 from pypto.runtime.native_runtime import pack_options
 from pypto.runtime.run_config import RunConfig, run_options
@@ -115,20 +115,10 @@ class OrchestrationProgram:
         bound = self._binder.bind(args, worker)
         program = self._assembled[0].program
         if config is not None and config.any_dfx_enabled():
-            self._run_with_diagnostics(bound, config)
+            run_with_diagnostics(self._assembled[0], bound, config, self.output_dir)
         else:
             program.run(bound.layouts, bound.addresses, bound.scalars, pack_options(run_options()))
         return bound.result
-
-    def _run_with_diagnostics(self, bound: BoundArguments, config: RunConfig) -> None:
-        chip = self._assembled[0]
-        trace = chip.program.run_traced(bound.layouts, bound.addresses, bound.scalars, run_options())
-        names = {func_id: child.name for func_id, child in chip.children}
-        cores = {func_id: child.core_type for func_id, child in chip.children}
-        if config.enable_dep_gen:
-            write_task_graph(self.output_dir, trace, names, cores)
-        if config.enable_chip_swimlane:
-            write_swimlane(self.output_dir, trace, names)
 
 
 class CompiledProgram:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import os
 import signal
 import struct
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypto.runtime import build
@@ -79,12 +80,45 @@ class TraceBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceScope:
+    """A scope of the orchestration: `parent` is a place in the list of scopes, -1 for the outermost.
+
+    `tasks`, `buffers` and `bytes` count what was submitted and made directly in it; `peak_bytes` is the most
+    that lived at once of what was made since it began.
+    """
+
+    parent: int
+    manual: bool
+    depth: int
+    tasks: int
+    buffers: int
+    bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDump:
+    """Contents of an argument of a task, at `offset` of the file of dumps."""
+
+    task: int
+    argument: int
+    after: bool
+    element: int
+    tag: int
+    shape: tuple[int, ...]
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunTrace:
     """What a traced run did. Edges go from a task to one that waited for it."""
 
     tasks: tuple[TraceTask, ...]
     edges: frozenset[tuple[int, int]]
     blocks: tuple[TraceBlock, ...]
+    scopes: tuple[TraceScope, ...]
+    dumps: tuple[TraceDump, ...]
 
 
 def pack_layout(shape: Sequence[int], element: int, element_bytes: int) -> bytes:
@@ -159,11 +193,23 @@ class NativeProgram:
             raise RuntimeError(error.value.decode(errors="replace"))
 
     def run_traced(
-        self, layouts: bytes, addresses: Sequence[int], scalars: Sequence[int], options: RunOptions
+        self,
+        layouts: bytes,
+        addresses: Sequence[int],
+        scalars: Sequence[int],
+        options: RunOptions,
+        *,
+        dump_level: int = 0,
+        dump_file: Path | None = None,
     ) -> RunTrace:
-        """As `run`, and tell what happened."""
+        """As `run`, and tell what happened.
+
+        `dump_file` gets the contents of the arguments of tasks that are marked (level 1), or of all (2).
+        """
         runtime = _runtime()
-        trace = runtime.pypto_trace_new()
+        if dump_level > 0:
+            options = replace(options, workers=1)  # nobody writes what is being dumped
+        trace = runtime.pypto_trace_new(dump_level, os.fsencode(dump_file or ""))
         try:
             self.run(layouts, addresses, scalars, pack_options(options, trace))
             return _read_trace(runtime, trace)
@@ -219,10 +265,12 @@ def _load_runtime(path: Path) -> ctypes.CDLL:
         "pypto_program_add_kernel": (None, [_VOID, i32, _VOID, u64, i32, text]),
         "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, i32, text, u64]),
         "pypto_shutdown": (None, []),
-        "pypto_trace_new": (_VOID, []),
+        "pypto_trace_new": (_VOID, [i32, text]),
         "pypto_trace_free": (None, [_VOID]),
         "pypto_trace_tasks": (ctypes.POINTER(_TaskRow), [_VOID, ctypes.POINTER(u64)]),
         "pypto_trace_edges": (ctypes.POINTER(_EdgeRow), [_VOID, ctypes.POINTER(u64)]),
+        "pypto_trace_scopes": (ctypes.POINTER(_ScopeRow), [_VOID, ctypes.POINTER(u64)]),
+        "pypto_trace_dumps": (ctypes.POINTER(_DumpRow), [_VOID, ctypes.POINTER(u64)]),
         "pypto_trace_blocks": (ctypes.POINTER(_BlockRow), [_VOID, ctypes.POINTER(u64)]),
     }
     for name, (result, arguments) in signatures.items():
@@ -298,6 +346,33 @@ class _BlockRow(ctypes.Structure):
     ]
 
 
+class _ScopeRow(ctypes.Structure):
+    _fields_ = [
+        ("parent", ctypes.c_int64),
+        ("manual", ctypes.c_int32),
+        ("depth", ctypes.c_int32),
+        ("tasks", ctypes.c_int64),
+        ("buffers", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("peak_bytes", ctypes.c_int64),
+        ("live_before", ctypes.c_int64),
+    ]
+
+
+class _DumpRow(ctypes.Structure):
+    _fields_ = [
+        ("task", ctypes.c_uint64),
+        ("argument", ctypes.c_int32),
+        ("after", ctypes.c_int32),
+        ("element", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_uint32 * 5),
+        ("tag", ctypes.c_uint32),
+        ("offset", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+    ]
+
+
 def _read_trace(runtime: ctypes.CDLL, trace: int) -> RunTrace:
     n = ctypes.c_uint64()
     tasks_at = runtime.pypto_trace_tasks(trace, ctypes.byref(n))
@@ -310,4 +385,23 @@ def _read_trace(runtime: ctypes.CDLL, trace: int) -> RunTrace:
         TraceBlock(r.task, r.block, r.lane, r.start_ns, r.end_ns, r.thread)
         for r in (blocks_at[i] for i in range(n.value))
     )
-    return RunTrace(tasks, edges, blocks)
+    scopes_at = runtime.pypto_trace_scopes(trace, ctypes.byref(n))
+    scopes = tuple(
+        TraceScope(r.parent, bool(r.manual), r.depth, r.tasks, r.buffers, r.bytes, r.peak_bytes)
+        for r in (scopes_at[i] for i in range(n.value))
+    )
+    dumps_at = runtime.pypto_trace_dumps(trace, ctypes.byref(n))
+    dumps = tuple(
+        TraceDump(
+            r.task,
+            r.argument,
+            bool(r.after),
+            r.element,
+            r.tag,
+            tuple(r.shape[: r.rank]),
+            r.offset,
+            r.bytes,
+        )
+        for r in (dumps_at[i] for i in range(n.value))
+    )
+    return RunTrace(tasks, edges, blocks, scopes, dumps)

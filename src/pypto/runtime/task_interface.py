@@ -54,6 +54,10 @@ _ELEMENT_CODES = {
 }
 
 
+ELEMENT_NAMES = {code: str(dtype) for dtype, code in reversed(_ELEMENT_CODES.items())}
+"""The element type of each number; the first of those that share one."""
+
+
 def element_code(dtype: DataType) -> int:
     """The number of an element type in tensor descriptors. Raises `TypeError` for one that has none."""
     code = _ELEMENT_CODES.get(dtype)

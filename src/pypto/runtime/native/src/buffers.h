@@ -1,6 +1,7 @@
 // Memory that the runtime makes for a program: aligned, counted by its users, reused between tasks and runs.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -14,6 +15,7 @@ constexpr size_t kAlignment = 64;
 
 struct Buffer : PyptoBuffer {
     uint64_t capacity;
+    std::atomic<int64_t>* live_bytes;  // of a traced run; null otherwise
     uint32_t size_class;
 
     void* data() { return reinterpret_cast<char*>(this) + kAlignment; }
@@ -34,6 +36,7 @@ public:
                 blocks.pop_back();
                 kept_bytes_ -= buffer->capacity;
                 buffer->uses = 0;
+                buffer->live_bytes = nullptr;
                 return buffer;
             }
         }
@@ -43,6 +46,7 @@ public:
         if (posix_memalign(&memory, kAlignment, capacity + kAlignment) != 0) return nullptr;
         Buffer* buffer = new (memory) Buffer;
         buffer->uses = 0;
+        buffer->live_bytes = nullptr;
         buffer->capacity = capacity;
         buffer->size_class = size_class;
         return buffer;
@@ -50,6 +54,7 @@ public:
 
     void release(PyptoBuffer* handle) {
         Buffer* buffer = static_cast<Buffer*>(handle);
+        if (buffer->live_bytes != nullptr) buffer->live_bytes->fetch_sub(static_cast<int64_t>(buffer->capacity));
         {
             std::lock_guard<std::mutex> guard(mutex_);
             if (kept_bytes_ + buffer->capacity <= kKeepAtMost) {

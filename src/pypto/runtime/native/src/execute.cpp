@@ -30,6 +30,7 @@ std::string Run::execute(const Program& program, std::vector<ChipTensor>& tensor
     next_manual_scope_ = 1;
     Run* outer = current();
     current() = this;
+    if (options_.trace != nullptr) options_.trace->begin_scope(false);
     ChipTaskArgs args(tensors.data(), static_cast<int32_t>(tensors.size()), scalars, scalar_count);
     try {
         int32_t given = static_cast<int32_t>(tensors.size()) + scalar_count;
@@ -77,12 +78,14 @@ void Run::run_claim(const Claim& claim, Stop stop) {
     Task& task = *claim.task;
     if (task.simple()) return run_chain(&task, stop);
     bool wanted = !is_fatal() && (task.predicate.element == nullptr || task.predicate.holds());
+    if (wanted && claim.first == 0 && options_.trace != nullptr) options_.trace->dump(task, false);
     if (wanted && task.gang) {
         run_gang(task);
     } else if (wanted) {
         for (int32_t i = 0; i < claim.count; ++i) run_block(task, claim.first + i);
     }
     if (task.blocks_running.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count) {
+        if (wanted && options_.trace != nullptr) options_.trace->dump(task, true);
         run_chain(finish(task), stop);
     }
 }
@@ -96,7 +99,9 @@ void Run::run_chain(Task* task, Stop stop) {
         first = false;
         bool wanted =
             task->lane_count != 0 && (task->predicate.element == nullptr || task->predicate.holds());
+        if (wanted && options_.trace != nullptr) options_.trace->dump(*task, false);
         if (wanted) run_lane(*task, 0, 0, nullptr);
+        if (wanted && options_.trace != nullptr) options_.trace->dump(*task, true);
         task = finish(*task);
     }
 }

@@ -158,7 +158,10 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
 
 PYPTO_EXPORT void pypto_shutdown() { pypto::Engine::instance().stop(); }
 
-PYPTO_EXPORT pypto::Trace* pypto_trace_new() { return new pypto::Trace; }
+// `dump_level`: 0 none, 1 marked arguments, 2 all; they are written to `dump_path`.
+PYPTO_EXPORT pypto::Trace* pypto_trace_new(int32_t dump_level, const char* dump_path) {
+    return new pypto::Trace(dump_level, dump_path);
+}
 PYPTO_EXPORT void pypto_trace_free(pypto::Trace* trace) { delete trace; }
 PYPTO_EXPORT const pypto::TraceTask* pypto_trace_tasks(const pypto::Trace* trace, uint64_t* n) {
     *n = trace->tasks.size();
@@ -171,4 +174,12 @@ PYPTO_EXPORT const pypto::TraceEdge* pypto_trace_edges(const pypto::Trace* trace
 PYPTO_EXPORT const pypto::TraceBlock* pypto_trace_blocks(const pypto::Trace* trace, uint64_t* n) {
     *n = trace->blocks.size();
     return trace->blocks.data();
+}
+PYPTO_EXPORT const pypto::TraceScope* pypto_trace_scopes(const pypto::Trace* trace, uint64_t* n) {
+    *n = trace->scopes.size();
+    return trace->scopes.data();
+}
+PYPTO_EXPORT const pypto::TraceDump* pypto_trace_dumps(const pypto::Trace* trace, uint64_t* n) {
+    *n = trace->dumps.size();
+    return trace->dumps.data();
 }

@@ -27,11 +27,7 @@ void Run::submit(const MixedKernels* kernels, const CoreTaskArgs& args, TaskOutp
         return;
     }
     infer_edges(task, args);
-    if (options_.trace != nullptr) {
-        TraceTask entry{task.serial, {-1, -1, -1}, task.block_num};
-        for (uint32_t i = 0; i < task.lane_count; ++i) entry.func_ids[i] = task.lanes[i]->func_id;
-        options_.trace->tasks.push_back(entry);
-    }
+    if (options_.trace != nullptr) options_.trace->submitted(task, args);
     publish(task);
 }
 
@@ -323,6 +319,7 @@ bool Run::make_tensor(const TensorCreateInfo& info, PTO2TaskId owner, TaskOutput
         return false;
     }
     buffer->uses = 1;
+    if (options_.trace != nullptr) options_.trace->made(*buffer);
     t.owner = buffer;  // released with `t`; the copy in `outputs` keeps it
     t.buffer.addr = t.space = reinterpret_cast<uint64_t>(buffer->data());
     t.buffer.size = bytes;
@@ -396,6 +393,7 @@ void* Run::await_element(const ChipTensor& t, uint32_t ndims, const uint32_t* in
 
 void Run::scope_begin(PTO2ScopeMode mode) {
     ++scope_depth_;
+    if (options_.trace != nullptr) options_.trace->begin_scope(mode == PTO2ScopeMode::MANUAL);
     if (manual_depth_ > 0) {
         ++manual_depth_;
         if (mode == PTO2ScopeMode::AUTO) fail("an AUTO scope inside a MANUAL scope");
@@ -408,6 +406,7 @@ void Run::scope_begin(PTO2ScopeMode mode) {
 void Run::scope_end() {
     if (scope_depth_ == 0) return fail("rt_scope_end without rt_scope_begin");
     --scope_depth_;
+    if (options_.trace != nullptr) options_.trace->end_scope();
     if (manual_depth_ > 0 && --manual_depth_ == 0) manual_scope_ = 0;
 }
 
