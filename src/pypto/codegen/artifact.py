@@ -7,15 +7,17 @@ kernel that cannot be generated does not stop the others; what failed is reporte
 
 from __future__ import annotations
 
+import contextvars
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pypto.codegen.kernel import generate_kernel
+from pypto.codegen.kernel import KernelSource, generate_kernel
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME, core_folder, external_source, kernel_config_text
 from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
-from pypto.compile_profiling import record_stage
+from pypto.compile_profiling import get_active_profiler, record_stage
 from pypto.ir.enums import FunctionType
 from pypto.ir.expr import Call, GlobalVar, Submit
 from pypto.ir.program import Function, Program
@@ -42,8 +44,9 @@ class PartialCodegenError(RuntimeError):
 
 @dataclass(slots=True)
 class _Outcome:
-    """What has been written and what has failed so far."""
+    """What has been written and what has failed so far; threads that generate kernels."""
 
+    workers: int
     files: list[Path] = field(default_factory=list)
     failures: list[tuple[str, Exception]] = field(default_factory=list)
 
@@ -65,9 +68,9 @@ def write_artifact(
             "computes inside `with pl.at(level=pl.Level.CORE_GROUP):`, or call its kernels from one"
         )
     _check_groups(program)
+    outcome = _Outcome(_max_workers())
     root.mkdir(parents=True, exist_ok=True)
     _remove_markers(root)
-    outcome = _Outcome()
     if len(orchestrations) == 1:
         _write_build(program, orchestrations[0], root, runtime, outcome)
     else:
@@ -94,12 +97,9 @@ def _write_build(
     if result is not None:
         path = folder / "orchestration" / f"{orchestration.name}.cpp"
         outcome.files.append(_write(path, _with_header(orchestration, result.code)))
-    for kernel in _kernels(program, result):
-        try:
-            with record_stage(f"kernel_codegen:{kernel.name}"):
-                source = generate_kernel(program, kernel)
-        except Exception as error:
-            outcome.failures.append((kernel.name, error))
+    for kernel, source in _generate_all(program, _kernels(program, result), outcome.workers):
+        if isinstance(source, Exception):
+            outcome.failures.append((kernel.name, source))
             continue
         path = folder / "kernels" / core_folder(source.core_type) / f"{source.code_name}.cpp"
         outcome.files.append(_write(path, source.text))
@@ -113,6 +113,35 @@ def _write_build(
         runtime,
     )
     outcome.files.append(_write(folder / "kernel_config.py", text))
+
+
+def _generate_all(
+    program: Program, kernels: Sequence[Function], workers: int
+) -> Iterator[tuple[Function, KernelSource | Exception]]:
+    """Kernels in their order with their sources, or why they have none."""
+
+    def generate(kernel: Function) -> KernelSource | Exception:
+        try:
+            with record_stage(f"kernel_codegen:{kernel.name}"):
+                return generate_kernel(program, kernel)
+        except Exception as error:
+            return error
+
+    workers = min(workers, len(kernels))
+    if workers <= 1 or get_active_profiler() is not None:  # a profiler times one thing after another
+        yield from ((kernel, generate(kernel)) for kernel in kernels)
+        return
+    with ThreadPoolExecutor(workers, "pypto-codegen") as pool:
+        jobs = [pool.submit(contextvars.copy_context().run, generate, kernel) for kernel in kernels]
+        yield from ((kernel, job.result()) for kernel, job in zip(kernels, jobs, strict=True))
+
+
+def _max_workers() -> int:
+    """Threads that generate kernels; one unless asked for, since the interpreter runs one at a time."""
+    text = os.environ.get("PYPTO_CODEGEN_MAX_WORKERS", "")
+    if text and not (text.isdecimal() and int(text) > 0):
+        raise ValueError(f"PYPTO_CODEGEN_MAX_WORKERS must be a positive number, got '{text}'")
+    return int(text or 1)
 
 
 def _kernels(program: Program, result: OrchestrationResult | None) -> list[Function]:

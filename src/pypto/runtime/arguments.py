@@ -20,7 +20,7 @@ from pypto.runtime.array_types import ARRAY_NAMES, dtype_name, numpy_dtype, runt
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.metadata import CallSignature, ParamInfo
 from pypto.runtime.native_runtime import pack_layout
-from pypto.runtime.scalar_arguments import FixedScalar, ScalarEncoder
+from pypto.runtime.scalar_arguments import CTYPES_NUMBER, FixedScalar, ScalarEncoder
 from pypto.runtime.worker import ChipWorker
 
 _LAYOUTS_KEPT = 256
@@ -237,6 +237,27 @@ class ArgumentBinder:
         ]
         made = [complete[i] for i in self._outputs]
         return complete, made[0] if len(made) == 1 else tuple(made)
+
+
+def bind_as_given(args: Sequence[Any], worker: ChipWorker | None = None) -> BoundArguments:
+    """Arguments of a program whose signature is unknown: arrays tell their types, scalars are ctypes values.
+
+    Raises `TypeError` for anything else.
+    """
+    layouts, addresses, scalars = [], [], []
+    for position, value in enumerate(args):
+        if isinstance(value, CTYPES_NUMBER):
+            scalars.append(int.from_bytes(bytes(value), sys.byteorder))
+            continue
+        name = dtype_name(getattr(value, "dtype", None))
+        dtype = next((dtype for dtype, array in ARRAY_NAMES.items() if array == name), None)
+        if dtype is None:
+            raise TypeError(f"argument {position} is neither an array nor a ctypes scalar: {value!r}")
+        info = ParamInfo(f"#{position}", ir.ParamDirection.InOut, list(value.shape), dtype)
+        param = _TensorParam(info)
+        addresses.append(param.take(value, position, worker).address)
+        layouts.append(pack_layout(param.shape, param.code, param.itemsize))
+    return BoundArguments(b"".join(layouts), addresses, scalars, None, args)
 
 
 def _fresh_output(info: ParamInfo, model: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,10 +204,15 @@ def _write_sidecars(
     program: ir.Program, functions: list[ir.Function], root: Path, platform: str, backend: BackendType
 ) -> dict[str, metadata.CallSignature]:
     """Signatures by orchestration name, with the parameter names and directions that the user wrote."""
+    from pypto.runtime.debug.run_script_writer import write_run_script  # its package needs this module
+
     signatures = {}
     for function in functions:
         written = program.get_function(function.name) or function
         signatures[function.name] = metadata.signature_of(written)
         folder = root if len(functions) == 1 else root / NEXT_LEVELS / function.name
         metadata.write_sidecar(folder, signatures[function.name], platform, backend)
+        if os.environ.get("PYPTO_EMIT_DEBUG_RUNNER", "").lower() not in ("0", "false", "no"):
+            with suppress(OSError):  # a convenience; a compile never fails for it
+                write_run_script(folder, signatures[function.name].params, platform=platform)
     return signatures

@@ -19,7 +19,7 @@ from pypto.runtime.arguments import ArgumentBinder, BoundArguments
 from pypto.runtime.array_types import runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.callables import ChipCallable
-from pypto.runtime.diagnostics import run_with_diagnostics
+from pypto.runtime.device_runner import execute
 from pypto.runtime.metadata import CallSignature, ParamInfo, extract_param_infos
 from pypto.runtime.native_runtime import pack_options
 from pypto.runtime.run_config import RunConfig, run_options
@@ -113,11 +113,7 @@ class OrchestrationProgram:
     def run_on(self, worker: ChipWorker | None, args: Sequence[Any], config: RunConfig | None) -> Any:
         """Run with the resident tensors of `worker`; `None` is a run that has none."""
         bound = self._binder.bind(args, worker)
-        program = self._assembled[0].program
-        if config is not None and config.any_dfx_enabled():
-            run_with_diagnostics(self._assembled[0], bound, config, self.output_dir)
-        else:
-            program.run(bound.layouts, bound.addresses, bound.scalars, pack_options(run_options()))
+        execute(self._assembled[0], bound, config, self.output_dir)
         return bound.result
 
 

@@ -69,15 +69,7 @@ def execute_batch_manifest(
 
 def _config(platform: str, device_id: int, dfx: _DfxOpts) -> RunConfig:
     try:
-        return RunConfig(
-            platform=platform,
-            device_id=device_id,
-            enable_chip_swimlane=dfx.enable_chip_swimlane,
-            enable_dump_args=dfx.enable_dump_args,
-            enable_pmu=dfx.enable_pmu,
-            enable_dep_gen=dfx.enable_dep_gen,
-            enable_scope_stats=dfx.enable_scope_stats,
-        )
+        return dfx.apply(RunConfig(platform=platform, device_id=device_id))
     except ValueError as error:
         raise ArtifactSetupError(str(error)) from error
 

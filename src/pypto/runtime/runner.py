@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pypto import ir
 from pypto.runtime import metadata
+from pypto.runtime.arguments import bind_as_given
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.compile import compile
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.device_runner import execute
 from pypto.runtime.run_config import RunConfig
+from pypto.runtime.worker import ChipWorker
 
 __all__ = ["RunConfig", "RunResult", "_DfxOpts", "execute_compiled", "run"]
 
@@ -35,6 +38,10 @@ class _DfxOpts:
             or self.enable_dep_gen
             or self.enable_scope_stats
         )
+
+    def apply(self, config: RunConfig) -> RunConfig:
+        """`config` with these diagnostics."""
+        return replace(config, **asdict(self))
 
     @classmethod
     def from_run_config(cls, config: RunConfig) -> _DfxOpts:
@@ -98,19 +105,17 @@ def execute_compiled(
     aicpu_thread_num: int | None = None,
     analyze_auto_scopes_for_deps: bool = False,
 ) -> None:
-    """Run a build directory in place. Scalars may be Python numbers or ctypes values."""
+    """Run a build directory in place. Scalars may be Python numbers or ctypes values.
+
+    A directory without metadata runs too; then the arguments are taken as they are, tensors before scalars.
+    """
     if level != 2:
         raise ValueError(f"execute_compiled only supports level=2, got {level}")
+    config = (dfx or _DfxOpts()).apply(RunConfig(platform=platform, device_id=device_id))
     root = Path(work_dir)
-    if not (root / metadata.SIDECAR).is_file():
-        compile_and_assemble(root, platform)  # says what is wrong with the directory
-    compiled = CompiledProgram.from_dir(root, platform=platform)
-    options = RunConfig(platform=platform, device_id=device_id)
-    wanted = dfx or _DfxOpts()
-    config = replace(
-        options,
-        enable_chip_swimlane=wanted.enable_chip_swimlane,
-        enable_dep_gen=wanted.enable_dep_gen,
-        enable_dump_args=wanted.enable_dump_args,
-    )
-    compiled(*args, config=config)
+    if (root / metadata.SIDECAR).is_file():
+        CompiledProgram.from_dir(root, platform=platform)(*args, config=config)
+        return
+    chip, runtime_name, _ = compile_and_assemble(root, platform)
+    worker = ChipWorker.current(level=level, platform=platform, device_id=device_id, runtime=runtime_name)
+    execute(chip, bind_as_given(args, worker), config, root)

@@ -28,7 +28,7 @@ _CTYPES: dict[DataType, Any] = {
     DataType.BF16: ctypes.c_float,
 }
 _SIXTEEN_BIT_FLOATS = (DataType.FP16, DataType.BF16)
-_SIMPLE = ctypes.c_int64.__mro__[1]  # the base class of all numbers of ctypes
+CTYPES_NUMBER: Any = ctypes.c_int64.__mro__[1]  # the base class of all numbers of ctypes
 
 
 class ScalarEncoder:
@@ -50,7 +50,7 @@ class ScalarEncoder:
 
     def encode(self, value: Any) -> int:
         """Raises `TypeError` for a value of another kind, `ValueError` for one out of range."""
-        if isinstance(value, _SIMPLE):
+        if isinstance(value, CTYPES_NUMBER):
             return self._encode_ctypes(value)
         if self._dtype.is_float():
             if not isinstance(value, int | float | np.integer | np.floating):
