@@ -99,18 +99,21 @@ def test_assembled_program_runs_with_gaps_in_its_ids(tmp_path: Path) -> None:
         Runner(chip.program).run(s, seen, np.zeros(1, np.uint32))
 
 
-def test_external_and_legacy_rows_have_their_own_identity(tmp_path: Path) -> None:
+def test_external_legacy_and_template_rows_have_their_own_identity(tmp_path: Path) -> None:
     rows = (
         *GENERATED,
         row(2, external=True),
         row(3, external=True),
         row(4),
         row(5),
+        row(6, template="'sum'", template_inputs="{'ranks': 2, 'dtype': 'fp32'}"),
+        row(7, template="'sum'", template_inputs="{'dtype': 'fp32', 'ranks': 2}"),
+        row(8, template="'sum'", template_inputs="{'ranks': 4, 'dtype': 'fp32'}"),
     )
     chip, _, _ = compile_and_assemble(write_build(tmp_path / "a", *rows), "a2a3sim")
-    paths = [chip.child(i).binary.path for i in range(6)]
-    assert paths[0] == paths[1] and paths[2] == paths[3]
-    assert len(set(paths)) == 4, "generated, external, and each legacy row"
+    paths = [chip.child(i).binary.path for i in range(9)]
+    assert paths[0] == paths[1] and paths[2] == paths[3] and paths[6] == paths[7]
+    assert len(set(paths)) == 6, "generated, external, each legacy row, and each variant of a template"
     assert chip.child(4).signature == ()
 
 
@@ -162,8 +165,19 @@ def test_failures_of_several_codes_come_together_and_once_each(tmp_path: Path) -
     assert "no_k" in text and "no_lost" in text
 
 
-def test_reference_spelling_of_the_import_loads(tmp_path: Path) -> None:
-    root = write_build(tmp_path / "a", *GENERATED, module="simpler.task_interface")
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "from simpler.task_interface import ArgDirection as _D",
+        "from simpler import task_interface\n_D = task_interface.ArgDirection",
+        "import simpler.task_interface\n_D = simpler.task_interface.ArgDirection",
+    ],
+)
+def test_reference_spelling_of_the_import_loads(tmp_path: Path, spelling: str) -> None:
+    root = write_build(tmp_path / "a", *GENERATED)
+    config = root / "kernel_config.py"
+    ours = "from pypto.runtime.task_interface import ArgDirection as _D"
+    config.write_text(config.read_text().replace(ours, spelling))
     assert load_kernel_config(root).orchestration.signature == (ArgDirection.IN, ArgDirection.INOUT)
     assert "simpler" not in sys.modules
 
@@ -179,6 +193,15 @@ def test_reference_spelling_of_the_import_loads(tmp_path: Path) -> None:
         (('{"name": "k"}',), "'core_type' must be a str"),
         (("1 / 0",), "cannot be loaded: ZeroDivisionError"),
         (("]",), "cannot be loaded: SyntaxError"),
+        (("exit(3)",), "cannot be loaded: SystemExit: 3"),
+        ((row(True),), "'func_id' must be a int, got True"),
+        ((row(1 << 31),), "func_id 2147483648 is larger than"),
+        ((row(0, code_name="5"),), "'code_name' must be a str, got 5"),
+        ((row(0, external="'yes'"),), "'external' must be a bool, got 'yes'"),
+        ((row(0, external=True, extra_include_dirs="'/usr'"),), "'extra_include_dirs' must be a list"),
+        ((row(0, external=True, extra_include_dirs="[1]"),), "must be a list of strings"),
+        ((row(0, signature="[_D.IN] * 33"),), "33 tensors exceeds supported 32"),
+        ((row(0, template="'t'", template_inputs="{'a': {1}}"),), "'template_inputs' of 't' are no plain"),
     ],
 )
 def test_malformed_configuration_is_named(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pypto.codegen.artifact import PartialCodegenError, write_artifact
+from pypto.codegen.builtin_templates import BuiltinNextLevelSpec, write_builtin_next_level
 from pypto.codegen.kernel import KernelError, KernelSource, generate_kernel
 from pypto.codegen.kernel_config import kernel_config_text
 from pypto.codegen.orchestration import (
@@ -13,6 +14,7 @@ from pypto.codegen.orchestration import (
 from pypto.codegen.registrations import KernelRegistration, infer_function_core_type
 
 __all__ = [
+    "BuiltinNextLevelSpec",
     "KernelError",
     "KernelRegistration",
     "KernelSource",
@@ -24,4 +26,5 @@ __all__ = [
     "infer_function_core_type",
     "kernel_config_text",
     "write_artifact",
+    "write_builtin_next_level",
 ]

@@ -23,7 +23,7 @@ from pypto.ir.expr import Call, GlobalVar, Submit
 from pypto.ir.program import Function, Program
 from pypto.ir.walk import walk
 
-__all__ = ["PartialCodegenError", "write_artifact"]
+__all__ = ["PartialCodegenError", "remove_markers", "write_artifact", "write_whole"]
 
 MARKERS = (
     "compiled_meta.json",
@@ -70,14 +70,14 @@ def write_artifact(
     _check_groups(program)
     outcome = _Outcome(_max_workers())
     root.mkdir(parents=True, exist_ok=True)
-    _remove_markers(root)
+    remove_markers(root)
     if len(orchestrations) == 1:
         _write_build(program, orchestrations[0], root, runtime, outcome)
     else:
         for orchestration in orchestrations:
             folder = root / "next_levels" / orchestration.name
             folder.mkdir(parents=True, exist_ok=True)
-            _remove_markers(folder)
+            remove_markers(folder)
             _write_build(program, orchestration, folder, runtime, outcome)
     if outcome.failures:
         raise _failure(root, outcome)
@@ -96,13 +96,13 @@ def _write_build(
         outcome.failures.append((orchestration.name, error))
     if result is not None:
         path = folder / "orchestration" / f"{orchestration.name}.cpp"
-        outcome.files.append(_write(path, _with_header(orchestration, result.code)))
+        outcome.files.append(write_whole(path, _with_header(orchestration, result.code)))
     for kernel, source in _generate_all(program, _kernels(program, result), outcome.workers):
         if isinstance(source, Exception):
             outcome.failures.append((kernel.name, source))
             continue
         path = folder / "kernels" / core_folder(source.core_type) / f"{source.code_name}.cpp"
-        outcome.files.append(_write(path, source.text))
+        outcome.files.append(write_whole(path, source.text))
     if result is None or len(outcome.failures) > failed_before:
         return
     text = kernel_config_text(
@@ -112,7 +112,7 @@ def _write_build(
         program.functions_,
         runtime,
     )
-    outcome.files.append(_write(folder / "kernel_config.py", text))
+    outcome.files.append(write_whole(folder / "kernel_config.py", text))
 
 
 def _generate_all(
@@ -188,20 +188,20 @@ def _failure(root: Path, outcome: _Outcome) -> RuntimeError:
         first, *rest = cause.splitlines()
         table += [f"{name:<{width}}  {first}", *(f"{'':<{width}}  {line}" for line in rest)]
     message = f"code generation failed for {len(rows)} function(s)\n" + "\n".join(table)
-    _write(root / "report" / "codegen_errors.txt", message + "\n")
+    write_whole(root / "report" / "codegen_errors.txt", message + "\n")
     error = PartialCodegenError(message, outcome.files) if outcome.files else RuntimeError(message)
     error.__cause__ = outcome.failures[0][1]
     return error
 
 
-def _remove_markers(folder: Path) -> None:
+def remove_markers(folder: Path) -> None:
     """Nothing in a directory may point at an older build."""
     for marker in MARKERS:
         (folder / marker).unlink(missing_ok=True)
     (folder / "report" / "codegen_errors.txt").unlink(missing_ok=True)
 
 
-def _write(path: Path, text: str) -> Path:
+def write_whole(path: Path, text: str) -> Path:
     """Write a file so that it exists whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Always the same name: what a killed process leaves is written over by the next one.

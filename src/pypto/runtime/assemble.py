@@ -1,8 +1,8 @@
 """From a build directory to callables: compile what is not in the store, attach signatures, join the parts.
 
 Each code is compiled once, however many rows name it. What a row shares its code with follows from its kind:
-generated rows by content, external ones by source path as well, rows without a code name (hand-written
-configurations) not at all.
+generated rows by content, external ones by source path as well, those of a built-in template by its variant
+and inputs as well, rows without a code name (hand-written configurations) not at all.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def _assemble(config: KernelConfig, platform: str, portable: bool) -> ChipCallab
 
 def _identity(row: KernelRow) -> Identity:
     """What keeps the code of a row apart from equal text, beside its core type."""
+    if row.template is not None:
+        return ("template", row.template.variant, row.template.inputs, row.core_type)
     if row.external:
         return ("external", str(row.source), *map(str, row.include_dirs), row.core_type)
     if row.code_name is None:

@@ -1,15 +1,17 @@
 """Reading `kernel_config.py`: which sources a build directory holds and what they are compiled to.
 
-The file is Python. It is run with its own names only; the reference's import of `simpler.task_interface` is
-answered with our enum, so directories that it made load as well.
+The file is Python. It is run with its own names only; an import of `simpler.task_interface`, as vendor tools
+write it, is answered with our enum, so directories that they made load as well.
 """
 
 from __future__ import annotations
 
 import builtins
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from pypto.passes.context import RuntimeKind, runtime_kind_to_name
@@ -19,7 +21,16 @@ from pypto.runtime.task_interface import ArgDirection
 FILE_NAME = "kernel_config.py"
 DEFAULT_RUNTIME = "tensormap_and_ringbuffer"
 RUNTIMES = tuple(runtime_kind_to_name(kind) for kind in RuntimeKind)  # one scheduler serves all on a CPU
+LARGEST_ID = 2**31 - 1
 _CORE_TYPES = ("aiv", "aic")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateOrigin:
+    """The built-in template that a source was written from, and what was filled in (canonical JSON)."""
+
+    variant: str
+    inputs: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,7 @@ class KernelRow:
     code_name: str | None
     external: bool
     include_dirs: tuple[Path, ...]
+    template: TemplateOrigin | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +88,14 @@ def load_kernel_config(work_dir: Path) -> KernelConfig:
 
 
 def _run(path: Path) -> dict[str, Any]:
-    def import_ours(name: str, *rest: Any) -> Any:
-        if name == "simpler.task_interface":
+    def import_ours(
+        name: str, globals: Any = None, locals: Any = None, fromlist: Sequence[str] = (), level: int = 0
+    ) -> Any:
+        if name == "simpler.task_interface" and fromlist:
             return task_interface
-        return builtins.__import__(name, *rest)
+        if name in ("simpler", "simpler.task_interface") and level == 0:
+            return SimpleNamespace(task_interface=task_interface)
+        return builtins.__import__(name, globals, locals, fromlist, level)
 
     names: dict[str, Any] = {
         "__name__": "_pypto_kernel_config",
@@ -91,7 +107,7 @@ def _run(path: Path) -> dict[str, Any]:
         exec(code, names)
     except OSError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return names
 
@@ -105,40 +121,65 @@ def _kernel_row(path: Path, row: Any) -> KernelRow:
     func_id = _get(path, row, "func_id", int)
     if func_id < 0:
         raise ValueError(f"{path}: func_id {func_id} is negative")
+    if func_id > LARGEST_ID:
+        raise ValueError(f"{path}: func_id {func_id} is larger than {LARGEST_ID}")
     source = Path(_get(path, row, "source", str))
-    code_name = row.get("code_name")
     return KernelRow(
         func_id=func_id,
-        name=row.get("name", source.stem),
+        name=_get(path, row, "name", str, source.stem),
         source=source,
         core_type=core_type,
-        signature=_signature(path, row),
-        code_name=code_name if isinstance(code_name, str) else None,
-        external=row.get("external") is True,
-        include_dirs=tuple(Path(d) for d in row.get("extra_include_dirs", ())),
+        signature=_signature(path, row, task_interface.MAX_KERNEL_TENSORS),
+        code_name=_get(path, row, "code_name", str, None),
+        external=_get(path, row, "external", bool, False),
+        include_dirs=_include_dirs(path, row),
+        template=_template(path, row),
     )
+
+
+def _include_dirs(path: Path, row: dict[str, Any]) -> tuple[Path, ...]:
+    folders = _get(path, row, "extra_include_dirs", list, [])
+    if not all(isinstance(folder, str) for folder in folders):
+        raise ValueError(f"{path}: 'extra_include_dirs' must be a list of strings, got {folders!r}")
+    return tuple(map(Path, folders))
+
+
+def _template(path: Path, row: dict[str, Any]) -> TemplateOrigin | None:
+    variant = _get(path, row, "template", str, None)
+    if variant is None:
+        return None
+    inputs = _get(path, row, "template_inputs", dict, {})
+    try:
+        return TemplateOrigin(variant, json.dumps(inputs, sort_keys=True))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: 'template_inputs' of '{variant}' are no plain values: {error}") from error
 
 
 def _orchestration_row(path: Path, row: dict[str, Any]) -> OrchestrationRow:
     return OrchestrationRow(
         source=Path(_get(path, row, "source", str)),
-        function_name=row.get("function_name", "aicpu_orchestration_entry"),
-        config_name=row.get("config_name", "aicpu_orchestration_config"),
-        signature=_signature(path, row),
+        function_name=_get(path, row, "function_name", str, "aicpu_orchestration_entry"),
+        config_name=_get(path, row, "config_name", str, "aicpu_orchestration_config"),
+        signature=_signature(path, row, task_interface.MAX_ORCHESTRATION_TENSORS),
     )
 
 
-def _signature(path: Path, row: dict[str, Any]) -> tuple[ArgDirection, ...]:
+def _signature(path: Path, row: dict[str, Any], limit: int) -> tuple[ArgDirection, ...]:
     entries = row.get("signature", ())
     if not isinstance(entries, Sequence) or not all(isinstance(e, ArgDirection) for e in entries):
         raise ValueError(f"{path}: a signature is a list of ArgDirection members")
+    tensors = sum(entry is not ArgDirection.SCALAR for entry in entries)
+    if tensors > limit:
+        raise ValueError(f"{path}: a signature of {tensors} tensors exceeds supported {limit}")
     return tuple(entries)
 
 
-def _get(path: Path, row: dict[str, Any], name: str, kind: type) -> Any:
-    if type(row.get(name)) is not kind:
+def _get(path: Path, row: dict[str, Any], name: str, kind: type, default: Any = ...) -> Any:
+    """The value of a field, of exactly that type; `default` stands for a field that is not there."""
+    value = row.get(name, default)
+    if type(value) is not kind and not (name not in row and default is not ...):
         raise ValueError(f"{path}: '{name}' must be a {kind.__name__}, got {row.get(name)!r}")
-    return row[name]
+    return value
 
 
 def _check_ids(path: Path, kernels: Sequence[KernelRow]) -> None:
