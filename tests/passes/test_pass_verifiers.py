@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pypto
+import pypto.language as pl
 from pypto import ir, passes
 from pypto.passes import IRProperty, IRPropertySet, stmt_dependency_analysis
 from pypto.passes.verify import PropertyVerifierRegistry
@@ -327,6 +328,26 @@ def test_nested_calls_by_place() -> None:
         assert each.error_code == kind.value and each.rule_name == "NoNestedCall"
     for fine in (ir.ReturnStmt([inner], S), assign(y, op("tensor.s", x, ir.MakeTuple([dim], S)))):
         assert codes(P.NoNestedCalls, body(fine)) == []
+
+
+@pytest.mark.parametrize("element", ["u", "pl.cast(u, pl.INT64)"])
+def test_the_condition_of_a_dispatch_is_no_nested_call(element: str) -> None:
+    element = element.replace("u", "u[0, 0]")
+    program = pl.parse_program(
+        f"""
+@pl.program
+class Main:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[8], pl.FP32]) -> pl.Tensor[[8], pl.FP32]:
+        return x
+
+    @pl.function
+    def main(self, x: pl.Tensor[[8], pl.FP32], u: pl.Tensor[[8, 8], pl.INT32]) -> pl.Tensor[[8], pl.FP32]:
+        y, tid = pl.submit(self.k, x, predicate=({element} > 0))
+        return y
+"""
+    )
+    assert codes(P.NoNestedCalls, program) == []
 
 
 def test_sequences_in_normal_form() -> None:

@@ -34,9 +34,10 @@ def _function(function: ir.Function) -> Iterator[Diagnostic]:
 def _inside(root: ir.Expr, stmt: ir.Stmt) -> Iterator[Diagnostic]:
     if isinstance(stmt, ir.ScopeStmt):
         return  # a dispatch condition is evaluated by the runtime
-    skipped = root.predicate if isinstance(root, ir.Submit) else None
+    predicate = root.predicate if isinstance(root, ir.Submit) else None
+    skipped = {id(node) for node in walk(predicate, once=True)} if predicate is not None else set[int]()
     for node in walk(root, once=True):
-        if node is skipped:
+        if id(node) in skipped:
             continue
         if isinstance(node, ir.Call | ir.Submit):
             yield from _direct(node.args_, _E.CALL_IN_CALL_ARGS, "the arguments of a call")
