@@ -75,6 +75,12 @@ class Number:
     value: Any
     dtype: DataType
 
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > other)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= other)
+
 
 def run_text(text: str, name: str, arguments: Sequence[Any], *, entry: str = "main") -> list[np.ndarray]:
     """Run the method `entry` of the program class `name`.
@@ -92,7 +98,7 @@ def run_text(text: str, name: str, arguments: Sequence[Any], *, entry: str = "ma
     module["__builtins__"] = {**vars(__import__("builtins")), "__import__": _importer(tree_imports)}
     exec(_compiled(text), module)
     bound = getattr(module[name](), entry)
-    given = [language.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
+    given = [language.made(each) if isinstance(each, np.ndarray) else each for each in arguments]
     returned = bound(*given)
     if returned is None:
         return []
@@ -151,6 +157,9 @@ class _Launches(ast.NodeTransformer):
         for each in made:
             ast.fix_missing_locations(each)
         loop.body = node.body
+        given = {each.arg: each.value for each in call.keywords}
+        if "predicate" in given:
+            made[-1] = ast.copy_location(ast.If(given["predicate"], [loop], []), node)
         return made
 
 
@@ -184,9 +193,9 @@ class Language:
         self.block = (0, 1)
         self.carried: list[Any] = []
         self.steps = 0
-        self.tensor = self.tile = self
+        self.tensor = self.tile = self.array = self
 
-    def array(self, data: np.ndarray, valid: tuple[int, ...] | None = None) -> Array:
+    def made(self, data: np.ndarray, valid: tuple[int, ...] | None = None) -> Array:
         return Array(data, valid if valid is not None and valid != data.shape else None, self)
 
     # --- programs and scopes
@@ -218,13 +227,18 @@ class Language:
 
     scope = manual_scope = cluster
 
-    def submit(self, kernel: Callable[..., Any], *arguments: Any, **_: Any) -> tuple[Any, str]:
-        return kernel(*arguments), "task"
+    def submit(
+        self, kernel: Callable[..., Any], *arguments: Any, predicate: bool = True, **_: Any
+    ) -> tuple[Any, str]:
+        return kernel(*arguments) if predicate else arguments[-1], "task"
 
-    def spmd_submit(self, kernel: Callable[..., Any], *arguments: Any, core_num: int, **_: Any) -> Any:
+    def spmd_submit(self, kernel: Callable[..., Any], *arguments: Any, core_num: int, **options: Any) -> Any:
         for _block in self.blocks(core_num):
-            result = kernel(*arguments)
-        return result, "task"
+            result = self.submit(kernel, *arguments, **options)
+        return result
+
+    def create(self, extent: int, dtype: DataType) -> list[Any]:
+        return ["task" if dtype is DataType.TASK_ID else 0] * extent
 
     def no_dep(self, tensor: Array) -> Array:
         return tensor
@@ -278,10 +292,10 @@ class Language:
     # --- making and reading
 
     def create_tensor(self, shape: Sequence[int], dtype: DataType, **_: Any) -> Array:
-        return self.array(np.full(shape, POISON).astype(STORAGE[dtype]))
+        return self.made(np.full(shape, POISON).astype(STORAGE[dtype]))
 
     def full(self, shape: Sequence[int], dtype: DataType, value: Any) -> Array:
-        return self.array(np.full(shape, value).astype(STORAGE[dtype]))
+        return self.made(np.full(shape, value).astype(STORAGE[dtype]))
 
     def dim(self, tensor: Array, axis: int) -> int:
         return tensor.data.shape[axis]
@@ -297,7 +311,7 @@ class Language:
     # --- views: copies in a kernel, the same storage outside
 
     def _view(self, data: np.ndarray, valid: tuple[int, ...] | None = None) -> Array:
-        return self.array(data.copy() if self.in_kernel else data, valid)
+        return self.made(data.copy() if self.in_kernel else data, valid)
 
     def slice(
         self,
@@ -332,7 +346,7 @@ class Language:
         return self._view(np.swapaxes(tensor.data, axis1, axis2), valid)
 
     def concat(self, lhs: Array, rhs: Array) -> Array:
-        return self.array(np.concatenate([lhs.data, rhs.data], axis=1))
+        return self.made(np.concatenate([lhs.data, rhs.data], axis=1))
 
     # --- writing
 
@@ -351,7 +365,7 @@ class Language:
         valid = lhs.valid if lhs.data.shape == cells.shape else None
         if valid is None and isinstance(other, Array) and lhs.data.shape != cells.shape:
             valid = other.valid if other.data.shape == cells.shape else None
-        return self.array(cells.astype(STORAGE[_promoted(lhs, other)]), valid)
+        return self.made(cells.astype(STORAGE[_promoted(lhs, other)]), valid)
 
     def _combine(self, lhs: Array, other: Any, function: Callable[[Any, Any], Any]) -> Array:
         compute = _compute_type(_promoted(lhs, other))
@@ -390,10 +404,10 @@ class Language:
     row_expand_min = col_expand_min = minimum
 
     def neg(self, tensor: Array) -> Array:
-        return self.array(-tensor.data, tensor.valid)
+        return self.made(-tensor.data, tensor.valid)
 
     def abs(self, tensor: Array) -> Array:
-        return self.array(np.abs(tensor.data), tensor.valid)
+        return self.made(np.abs(tensor.data), tensor.valid)
 
     def cast(self, value: Any, target: DataType, mode: str = "round") -> Any:
         if not isinstance(value, Array):
@@ -411,7 +425,7 @@ class Language:
             }[mode]
             limits = np.iinfo(STORAGE[target])
             cells = np.clip(rounding(wide), limits.min, limits.max)
-        return self.array(cells.astype(STORAGE[target]), value.valid)
+        return self.made(cells.astype(STORAGE[target]), value.valid)
 
     def _reduce(self, tensor: Array, axis: int, function: Callable[..., Any]) -> Array:
         extent = tensor.data.shape[axis] if tensor.valid is None else tensor.valid[axis]
@@ -424,7 +438,7 @@ class Language:
             extents = list(tensor.valid)
             extents[axis] = 1
             valid = tuple(extents)
-        return self.array(reduced, valid)
+        return self.made(reduced, valid)
 
     def row_sum(self, tensor: Array) -> Array:
         return self._reduce(tensor, -1, np.sum)
@@ -447,10 +461,10 @@ class Language:
     def matmul(self, lhs: Array, rhs: Array, a_trans: bool = False, b_trans: bool = False) -> Array:
         left = np.swapaxes(lhs.data, -1, -2) if a_trans else lhs.data
         right = np.swapaxes(rhs.data, -1, -2) if b_trans else rhs.data
-        return self.array((left.astype(np.float64) @ right.astype(np.float64)).astype(lhs.data.dtype))
+        return self.made((left.astype(np.float64) @ right.astype(np.float64)).astype(lhs.data.dtype))
 
     def matmul_acc(self, acc: Array, lhs: Array, rhs: Array, **flags: bool) -> Array:
-        return self.array(acc.data + self.matmul(lhs, rhs, **flags).data)
+        return self.made(acc.data + self.matmul(lhs, rhs, **flags).data)
 
 
 def _compute_type(dtype: DataType) -> Any:

@@ -351,7 +351,9 @@ class _Frame:
                 raise AssertionError(f"an on-chip value is passed to {callee.name} as {param.name_hint}")
         args += self._omitted_outputs(call, callee, args)
         task: Any = "task"
-        if machine.rng is not None and not machine.is_in_task and _is_task(callee):
+        if isinstance(call, ir.Submit) and call.predicate is not None and not self.expr(call.predicate):
+            results = _updated_arguments(callee, args)
+        elif machine.rng is not None and not machine.is_in_task and _is_task(callee):
             number = machine.enqueue(call, callee, args, self._declared(call), blocks, self.manual)
             results, task = _returned_arguments(callee, args), number
         else:
@@ -418,6 +420,12 @@ class _Frame:
 
 def _is_task(callee: ir.Function) -> bool:
     return callee.func_type not in (ir.FunctionType.Orchestration, ir.FunctionType.Opaque)
+
+
+def _updated_arguments(callee: ir.Function, args: list[Any]) -> list[Any]:
+    """What a task that does not run gives: its outputs as they are."""
+    directions = zip(args, callee.param_directions, strict=True)
+    return [arg for arg, direction in directions if direction is not ir.ParamDirection.In]
 
 
 def _returned_arguments(callee: ir.Function, args: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pypto import ir
 from pypto.testing.eager import STORAGE, run_text
-from pypto.testing.programs.names import Kind, indent, words
+from pypto.testing.programs.names import NUMBER, SCALARS, Kind, indent, words
 from pypto.testing.programs.orchestration import INPUTS, UPDATED, OrchestrationText
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Generated:
         """Fresh arguments: small integral numbers in arrays."""
         rng = np.random.default_rng(seed)
         extent = SYMBOL_VALUES[seed % len(SYMBOL_VALUES)]
-        return [seed % 4 if kind is None else _array(rng, kind, extent) for _, kind in self.parameters]
+        return [seed % 4 if kind is None else _made(rng, kind, extent) for _, kind in self.parameters]
 
     def expected(self, seed: int) -> list[Any]:
         """The arguments after the program ran."""
@@ -51,7 +51,9 @@ class Generated:
         return Generated(text, self.parameters)
 
 
-def _array(rng: np.random.Generator, kind: Kind, extent: int) -> np.ndarray:
+def _made(rng: np.random.Generator, kind: Kind, extent: int) -> np.ndarray | float:
+    if kind == NUMBER:
+        return float(rng.integers(-3, 4))
     shape = tuple(extent if isinstance(each, str) else each for each in kind.shape)
     numpy_type = STORAGE[getattr(ir.DataType, kind.dtype)]
     return rng.integers(-4, 5, shape).astype(numpy_type)
@@ -65,6 +67,7 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
     used = words(lines) | {"o"}
     parameters: list[tuple[str, Kind | None]] = [(n, k) for n, k in INPUTS.items() if n in used]
     parameters.append(("n", None))
+    parameters += [(n, NUMBER) for n in SCALARS if n in used]
     parameters += [(n, k) for n, k in UPDATED.items() if n in used]
     parameters += writer.results.items()
     declared = [f"{name}: {_annotation(name, kind, writer.results)}" for name, kind in parameters]

@@ -20,6 +20,7 @@ from pypto.testing.programs.names import (
     INTS,
     ROW,
     ROWS,
+    SCALARS,
     SQUARE,
     STACK,
     TALL,
@@ -41,7 +42,7 @@ class KernelText(Text):
         if kind.dtype == "INT32":
             return str(value)
         if kind.dtype == "FP32":
-            return self.rng.choice([f"{value}.0", "0.5", str(value)])
+            return self.rng.choice([f"{value}.0", "0.5", str(value), *SCALARS])
         return f"pl.const({value}.0, pl.{kind.dtype})"
 
     def clamped(self, expression: str) -> str:
@@ -311,6 +312,8 @@ class KernelText(Text):
         with self.block(), self.index(index, count):
             self.names.values.update(zip(carries, kinds, strict=True))
             body = [] if self.chance(40) else self.kernel_compute()
+            if self.chance(25):
+                body += self.kernel_statement(depth + 1)
             ends = [self.value(kind, 1) for kind in kinds]
             if len(kinds) == 2 and kinds[0] == kinds[1] and self.chance(50):
                 ends = carries[::-1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Shape and element type; an extent may be the name of a symbol."""
+    """Shape and element type, without extents a scalar; an extent may be the name of a symbol."""
 
     shape: tuple[int | str, ...]
     dtype: str = "FP32"
@@ -19,6 +19,8 @@ class Kind:
 
     @property
     def annotation(self) -> str:
+        if not self.shape:
+            return f"pl.Scalar[pl.{self.dtype}]"
         return f"pl.Tensor[[{', '.join(map(str, self.shape))}], pl.{self.dtype}]"
 
     @property
@@ -36,12 +38,16 @@ ROW = Kind((1, 16))
 SQUARE = Kind((16, 16))
 TALL = Kind((16, 8))
 FLIPPED = Kind((16, 8), layout="DN")
+NUMBER = Kind(())
 STACK = Kind((2, 8, 16))
 ROWS = Kind(("M", 16))
 INTS = FULL.with_dtype("INT32")
 HALVES = FULL.with_dtype("FP16")
 BRAINS = FULL.with_dtype("BF16")
 HALF_INTS = HALF.with_dtype("INT32")
+
+SCALARS = ("s",)
+"""Names of parameters that are numbers."""
 
 BLOCK = 4
 """Rows of a part that a loop or launch of two blocks writes."""

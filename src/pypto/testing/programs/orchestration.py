@@ -31,7 +31,7 @@ INPUTS: dict[str, Kind] = {
     "x": FULL, "y": FULL, "w": SQUARE, "u": INTS, "h": HALVES, "g": BRAINS, "c": COLUMN, "k": ROW,
     "stack": STACK, "tall": TALL, "xd": ROWS,
 }  # fmt: skip
-UPDATED: dict[str, Kind] = {"o": FULL, "p": FULL, "q": INTS, "e": HALVES, "od": ROWS}
+UPDATED: dict[str, Kind] = {"o": FULL, "p": FULL, "q": INTS, "e": HALVES, "f": BRAINS, "od": ROWS}
 
 
 class _Scope(NamedTuple):
@@ -67,7 +67,16 @@ class OrchestrationText(KernelText):
 
     def statement(self, depth: int, *, manual: bool = False) -> list[str]:
         flat = [self.scope] * 6 + [self.repeat] * 3 + [self.call] * 2 + [self.spmd, self.spmd, self.cluster]
-        flat += [self.sweep, self.submit, self.assemble, self.view, self.buffer, self.exchange, self.scalar]
+        flat += [
+            self.sweep,
+            self.submit,
+            self.task_array,
+            self.assemble,
+            self.view,
+            self.buffer,
+            self.exchange,
+            self.scalar,
+        ]
         if depth < 2:
             nested = [
                 self.for_loop,
@@ -181,7 +190,8 @@ class OrchestrationText(KernelText):
             write = f"{target} = pl.assemble({target}, {part}, [{index} * {BLOCK}, 0])"
             return [f"for {index} in pl.spmd({count}{sync}{hint}):", *indent([*lines, write])]
         if form == "with" and self._kernels("block"):
-            return [f"with pl.spmd({count}{sync}{hint}){self._task()}:", *indent([self._dispatch("block")])]
+            options = f"{count}{sync}{hint}{self._predicate()}"
+            return [f"with pl.spmd({options}){self._task()}:", *indent([self._dispatch("block")])]
         index = self.fresh("b")
         lines, part, target = self._block_part(index)
         body = [f"{index} = pl.tile.get_block_idx()", *lines]
@@ -279,8 +289,43 @@ class OrchestrationText(KernelText):
         deps = f", deps=[{', '.join(self.rng.sample(self.names.tasks, 1))}]" if self.names.tasks else ""
         task = self.fresh("tid")
         self.names.tasks.append(task)
-        early = ", allow_early_resolve=True" if self.chance(10) else ""
-        return [f"{target}, {task} = pl.submit(self.{name}, {source}, {target}{deps}{early})"]
+        options = deps + (", allow_early_resolve=True" if self.chance(10) else "") + self._predicate()
+        if self.chance(25) and self._kernels("block"):
+            name, _ = self.rng.choice(self._kernels("block"))
+            source, target = self._operands("block")
+            options += f", core_num={self.rng.choice(['1', '2', 'n % 2 + 1'])}"
+            return [f"{target}, {task} = pl.spmd_submit(self.{name}, {source}, {target}{options})"]
+        return [f"{target}, {task} = pl.submit(self.{name}, {source}, {target}{options})"]
+
+    def _predicate(self) -> str:
+        """Run a task only if an element of a tensor says so."""
+        if not self.chance(25):
+            return ""
+        row = self.offset(1, 8)
+        comparison = self.rng.choice(["> 0", "<= 1"])
+        return f", predicate=(u[{row}, {self.rng.randrange(16)}] {comparison})"
+
+    def task_array(self) -> list[str]:
+        """Tasks of a loop, and one that waits for all of them."""
+        array, index, task, last = (self.fresh(stem) for stem in ("ids", "j", "tid", "tid"))
+        (name, form), (after, form_after) = (
+            self.rng.choice(self._kernels("whole", "rows") or [self._new_kernel()]) for _ in range(2)
+        )
+        with self.index(index, 2):
+            source, target = self._operands(form)
+        reader, written = self._operands(form_after)
+        self.names.tasks.append(last)
+        return [
+            f"{array} = pl.array.create(2, pl.TASK_ID)",
+            f"for {index} in pl.range(2):",
+            f"    {target}, {task} = pl.submit(self.{name}, {source}, {target})",
+            f"    {array}[{index}] = {task}",
+            f"{written}, {last} = pl.submit(self.{after}, {reader}, {written}, deps=[{array}])",
+        ]
+
+    def _new_kernel(self) -> tuple[str, str]:
+        self._add_kernel("whole", self._kernel_lines("whole"))
+        return self.by_hand[-1]
 
     def manual(self, depth: int) -> list[str]:
         """A manual scope that declares every order that matters."""
