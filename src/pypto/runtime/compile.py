@@ -16,7 +16,8 @@ from typing import Any
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
 from pypto.codegen.artifact import write_artifact
-from pypto.codegen.dispatch_check import check_dispatches
+from pypto.codegen.dispatch_check import check_argument_kinds, check_dispatches
+from pypto.codegen.signature_check import check_signatures
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.passes.context import (
     PassContext,
@@ -76,6 +77,8 @@ def compile(
     set_backend_type(backend)
     if distributed_config is not None:
         raise NotImplementedError("distributed programs are not supported yet")
+    check_argument_kinds(program)
+    check_signatures(program)
     settings = {
         "verification_level": verification_level,
         "diagnostic_phase": diagnostic_phase,

@@ -1,0 +1,125 @@
+"""What `ir.compile` refuses before it translates anything: results and arguments that do not fit."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+from pypto.codegen.artifact import PartialCodegenError
+from pypto.core.errors import Error
+
+TENSOR = "pl.Tensor[[64, 64], pl.FP32]"
+STORED = "x = pl.load(a, [0, 0], [64, 64])\nout = pl.store(x, [0, 0], out)\nreturn out"
+
+
+def program(kernel: str = STORED, returns: str = TENSOR, main: str = "return self.k(a, out)") -> ir.Program:
+    """A kernel `k` and an orchestration that calls it."""
+    signature = f"self, a: {TENSOR}, out: pl.Out[{TENSOR}]"
+    return pl.parse_program(
+        "@pl.program\nclass P:\n    @pl.function(type=pl.FunctionType.InCore)\n"
+        f"    def k({signature}){f' -> {returns}' if returns else ''}:\n{textwrap.indent(kernel, ' ' * 8)}\n"
+        f"    @pl.function(type=pl.FunctionType.Orchestration)\n    def main({signature}) -> {TENSOR}:\n"
+        f"{textwrap.indent(main, ' ' * 8)}\n",
+        filename="program.py",
+    )
+
+
+@pytest.mark.parametrize(
+    ("returns", "message"),
+    [
+        ("pl.Tensor[[32, 64], pl.FP32]", r"the result of 'k' is pl.Tensor\[\[32, 64\], pl.FP32\], but it is"),
+        ("pl.Tensor[[64, 64], pl.FP16]", r"the result of 'k' is pl.Tensor\[\[64, 64\], pl.FP16\], but it is"),
+        ("pl.Tensor[[64, 64, 1], pl.FP32]", r"the result of 'k' is .*; change the annotation"),
+        (f"tuple[{TENSOR}, {TENSOR}]", r"'k' is annotated to return 2 value\(s\), but returns 1"),
+    ],
+)
+def test_result_that_contradicts_its_annotation_is_refused(returns, message, tmp_path):
+    with pytest.raises(ValueError, match=rf"{message}.*program\.py:7:9"):
+        ir.compile(program(returns=returns), tmp_path, dump_passes=False)
+    assert not (tmp_path / "kernel_config.py").exists()
+
+
+def test_return_without_the_annotated_value_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"annotated to return 1 value\(s\), but returns 0"):
+        ir.compile(program(STORED.replace("return out", "return")), tmp_path, dump_passes=False)
+
+
+def test_missing_return_says_what_to_write(tmp_path):
+    with pytest.raises(Error, match=r"(?s)'k' returns tensors but has no ReturnStmt.*`return out`"):
+        ir.compile(program(STORED.replace("return out", "")), tmp_path, dump_passes=False)
+
+
+def test_symbolic_extents_of_a_result_are_taken_on_trust(tmp_path):
+    text = """
+    M = pl.dynamic("M")
+    N = pl.dynamic("N")
+
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(self, out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]) -> pl.Tensor[[N, 64], pl.FP32]:
+            x = pl.tile.full([1, 64], dtype=pl.FP32, value=1.0)
+            return pl.store(x, [0, 0], out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]) -> pl.Tensor[[M, 64], pl.FP32]:
+            return self.k(out)
+    """
+    ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
+
+
+def test_kernel_that_only_returns_a_tile_is_warned_about(tmp_path, capfd):
+    ir.compile(program("x = pl.load(a, [0, 0], [64, 64])\nreturn x"), tmp_path, dump_passes=False)
+    written = capfd.readouterr()
+    assert "Output parameter 'out' of function 'k' is never written" in written.out + written.err
+    assert "pl.store(tile, offsets, out)" in written.out + written.err
+
+
+def test_outputs_that_are_stored_or_passed_on_are_not_warned_about(tmp_path, capfd):
+    ir.compile(program(), tmp_path, dump_passes=False)
+    written = capfd.readouterr()
+    assert "never written" not in written.out + written.err
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        ("self.k(1, out)", r"'a' of 'k' .* gets a pl.Scalar\[pl.INDEX\]"),
+        ("self.k(a, 3)", r"'out' of 'k' .* gets a pl.Scalar\[pl.INDEX\]"),
+        ("self.k(a, [out])", r"'out' of 'k' .* gets a pl.Tuple"),
+    ],
+)
+def test_argument_of_another_kind_is_refused(call, given, tmp_path):
+    with pytest.raises(ValueError, match=rf"Parameter {given}.*program\.py:10:16"):
+        ir.compile(program(main=f"return {call}"), tmp_path, dump_passes=False)
+
+
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        (
+            "c = pl.add(a, a)\nreturn self.k(c, out)",
+            r"Misplaced tensor op 'tensor\.add'.*pl\.at\(.*program\.py:10:13",
+        ),
+        ("t = pl.load(a, [0, 0], [64, 64])\nreturn self.k(a, out)", "builtin op 'tile.load'"),
+        ("return self.main(a, out)", "type Orchestration cannot be dispatched.*FunctionType.Inline"),
+        (
+            "with pl.at(level=pl.Level.CORE_GROUP):\n    out = self.k(a, out)\nreturn out",
+            "a kernel cannot call function 'k'; call kernels from an orchestration",
+        ),
+    ],
+)
+def test_misplaced_operations_say_where_they_belong(main, message, tmp_path):
+    with pytest.raises(PartialCodegenError, match=message) as caught:
+        ir.compile(program(main=main), tmp_path, dump_passes=False)
+    assert "InternalError" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_division_by_a_constant_zero_names_the_place(tmp_path):
+    kernel = "x = pl.load(a, [4 // 0, 0], [64, 64])\n" + STORED.split("\n", 1)[1]
+    with pytest.raises(ValueError, match=r"Floor division by zero \[program\.py:5:25\]"):
+        ir.compile(program(kernel), tmp_path, dump_passes=False)
