@@ -194,7 +194,7 @@ _USER_CLASSES = (ValueError, TypeError, RuntimeError, NotImplementedError, OSErr
 def is_internal(error: BaseException) -> bool:
     """Whether the error can only come from a mistake in pypto, whatever the user wrote."""
     if isinstance(error, InternalError):
-        return True
+        return not isinstance(error, ValueError)
     if isinstance(error, _USER_CLASSES) or type(error).__module__.split(".")[0] == "pypto":
         return False
     frames = traceback.extract_tb(error.__traceback__)

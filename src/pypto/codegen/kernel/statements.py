@@ -66,7 +66,10 @@ def _emit_assignment(emitter: Emitter, stmt: ir.AssignStmt) -> None:
     var, value = stmt.var, stmt.value
     if isinstance(value, (ir.Call, ir.Submit)):
         if isinstance(value, ir.Submit) or isinstance(value.op, ir.GlobalVar):
-            raise ValueError(f"a kernel cannot call function '{value.op.name}'")
+            raise ValueError(
+                f"a kernel cannot call function '{value.op.name}'; call kernels from an orchestration, "
+                "outside of pl.at"
+            )
         emit_operator(emitter, value, var, stmt.span)
     elif isinstance(value, ir.TupleGetItemExpr):
         if not isinstance(value.tuple, ir.Var):

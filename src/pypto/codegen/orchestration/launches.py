@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pypto.codegen.orchestration.errors import UsageError
 from pypto.core.errors import InternalError, located
 from pypto.ir.enums import ArgDirection, FunctionType
 from pypto.ir.expr import Call, Cast, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
@@ -92,7 +93,11 @@ class Launches:
             raise ValueError(f"the graph function '{callee.name}' cannot be compiled yet")
         if kind is FunctionType.InCore:
             raise InternalError(f"'{callee.name}' is still an InCore function: ExpandMixedKernel did not run")
-        raise InternalError(f"'{callee.name}' of type {kind.name} cannot be dispatched as a task")
+        raise UsageError(
+            f"'{callee.name}' of type {kind.name} cannot be dispatched as a task; an orchestration calls "
+            "kernels (InCore, AIC, AIV), groups and spmd functions. For a part of the orchestration itself "
+            "use type=pl.FunctionType.Inline"
+        )
 
     def _dispatches(self, wrapper: Function) -> list[tuple[Call | Submit, Function]]:
         """The dispatches in a wrapper's body, in order."""
@@ -136,7 +141,7 @@ class Launches:
         for call, target in dispatches:
             _check_member(wrapper, call, target)
         if not any(target.func_type is FunctionType.AIV for _, target in dispatches):
-            raise InternalError(
+            raise UsageError(
                 f"the group '{wrapper.name}' has no AIV kernel; take its cube kernel out of the cluster"
             )
         aliases = _aliases(wrapper, self._program)

@@ -40,10 +40,12 @@ class ScalarScope(Protocol):
 
 HELPERS = {
     "floor_div": """static inline int64_t floor_div(int64_t a, int64_t b) {
+    if (b == 0) { rt_report_fatal(1, "integer division by zero"); return 0; }
     int64_t q = a / b;
     return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }""",
     "floor_mod": """static inline int64_t floor_mod(int64_t a, int64_t b) {
+    if (b == 0) { rt_report_fatal(1, "integer division by zero"); return 0; }
     int64_t r = a % b;
     return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }""",
@@ -193,11 +195,15 @@ def _float_div(_scope: ScalarScope, expr: ir.FloatDiv) -> list[Piece]:
     return [result, as_double, expr.left, ") / ", as_double, expr.right, "))"]
 
 
+def _is_positive(divisor: Expr) -> bool:
+    return isinstance(divisor, ir.ConstInt) and divisor.value > 0
+
+
 def _floor_div(scope: ScalarScope, expr: ir.FloorDiv) -> list[Piece]:
     _check_computable(expr.left)
     if scalar_dtype(expr).is_float():
         return ["__builtin_floorf(", expr.left, " / ", expr.right, ")"]
-    if is_non_negative(scope, expr.left) and is_non_negative(scope, expr.right):
+    if is_non_negative(scope, expr.left) and _is_positive(expr.right):
         return ["(", expr.left, " / ", expr.right, ")"]
     scope.need_helper("floor_div")
     return _narrowed(expr, ["floor_div(", expr.left, ", ", expr.right, ")"])
@@ -208,7 +214,7 @@ def _floor_mod(scope: ScalarScope, expr: ir.FloorMod) -> list[Piece]:
     if scalar_dtype(expr).is_float():
         left, right = expr.left, expr.right
         return ["(", left, " - __builtin_floorf(", left, " / ", right, ") * ", right, ")"]
-    if is_non_negative(scope, expr.left) and is_non_negative(scope, expr.right):
+    if is_non_negative(scope, expr.left) and _is_positive(expr.right):
         return ["(", expr.left, " % ", expr.right, ")"]
     scope.need_helper("floor_mod")
     return _narrowed(expr, ["floor_mod(", expr.left, ", ", expr.right, ")"])

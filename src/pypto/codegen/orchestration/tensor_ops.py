@@ -12,6 +12,7 @@ from pypto.codegen.orchestration.carries import slot_fill
 from pypto.codegen.orchestration.cpp_types import cpp_type
 from pypto.codegen.orchestration.dependencies import submit_barrier
 from pypto.codegen.orchestration.emission import Binding, Emission, SliceView
+from pypto.codegen.orchestration.errors import UsageError
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
@@ -36,11 +37,12 @@ def emit_op(emission: Emission, call: Call, result: Var | None) -> None:
         emitter(emission, call, result)
         return
     kind = "tensor" if call.op.name.startswith("tensor.") else "builtin"
-    raise InternalError(
+    raise UsageError(
         located(
             f"Misplaced {kind} op '{call.op.name}' in Orchestration function (should be inside InCore "
             "block): "
-            f"'{emission.function.name}' can only create, read, write and view tensors",
+            f"'{emission.function.name}' can only create, read, write and view tensors. Compute it inside "
+            "`with pl.at(level=pl.Level.CORE_GROUP):`, or in a function of type pl.FunctionType.InCore",
             call.span,
         )
     )
@@ -57,7 +59,13 @@ def inline_query(emission: Emission, call: Call) -> str:
         return _element_text(emission, call)
     if name == "system.task_is_valid":
         return f"{_text(emission, call.args_[0])}.is_valid()"
-    raise InternalError(located(f"Misplaced op '{name}' inside an expression of an orchestration", call.span))
+    raise UsageError(
+        located(
+            f"Misplaced op '{name}' inside an expression of an orchestration; assign its result to a name "
+            "first",
+            call.span,
+        )
+    )
 
 
 # --- element access
