@@ -493,7 +493,8 @@ def test_unexpected_errors_are_wrapped_with_their_cause():
     assert isinstance(caught.value.__cause__, TypeError)
     assert caught.value.hint == "Check your function definition for errors"
     assert "same numeric dtype category" in caught.value.message
-    assert caught.value.span is None
+    assert caught.value.source_lines[caught.value.span["line"] - 1].strip() == "z = x + y"
+    assert "pl.cast" in caught.value.note
 
 
 def test_assertion_errors_are_not_wrapped():

@@ -167,7 +167,7 @@ def test_operators_on_tensors_are_reported_where_they_are(expression):
         value_of("a: pl.Tensor[[4], pl.FP32]", expression)
     assert caught.value.message.startswith("Failed to parse function 'f': ")
     assert caught.value.span["line"] == 4
-    assert "pl.add(x, y)" in caught.value.hint
+    assert "pl.add(x, y)" in caught.value.note
 
 
 @pytest.mark.parametrize(

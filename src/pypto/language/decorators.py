@@ -80,6 +80,8 @@ def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
     line, filename = frame.f_lineno, frame.f_code.co_filename
 
     def decorate(target: Any) -> Any:
+        if not isinstance(target, type):
+            raise TypeError(f"@pl.program decorates classes, got {type(target).__name__}")
         from pypto.language.parser.closure import Closure
         from pypto.language.parser.entry import parse_python_class
 

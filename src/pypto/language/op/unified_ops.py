@@ -47,7 +47,10 @@ def _mismatch(name: str, operands: tuple[Any, ...]) -> TypeError:
     kinds = [_kind(operand) for operand in operands]
     listed = ", ".join(kinds)
     if "Tensor" in kinds and "Tile" in kinds:
-        return TypeError(f"pl.{name}: cannot mix Tensor and Tile arguments ({listed})")
+        return TypeError(
+            f"pl.{name}: cannot mix Tensor and Tile arguments ({listed}); bring the tensor "
+            "into a tile first: pl.load(tensor, offsets, shape)"
+        )
     if len(kinds) == 1:
         return TypeError(f"pl.{name}: expected Tensor or Tile, got {listed}")
     return TypeError(f"pl.{name}: expected Tensor or Tile operands, got ({listed})")
@@ -55,6 +58,13 @@ def _mismatch(name: str, operands: tuple[Any, ...]) -> TypeError:
 
 def _reject(name: str, level: str, keyword: str, remedy: str = "") -> TypeError:
     return TypeError(f"pl.{name}: '{keyword}' is not supported for {level} operands{remedy}")
+
+
+def _scratch_remedy(name: str, operands: str) -> str:
+    return (
+        f"; make one of the same shape and dtype, tmp = pl.create_tile(shape, dtype=dtype), and call "
+        f"pl.{name}({operands}, tmp)"
+    )
 
 
 def _titled(function: Unified, name: str, doc: str) -> Unified:
@@ -168,7 +178,10 @@ def _with_scratch(name: str, scalar: bool) -> Unified:
                 raise TypeError(f"pl.{name}: Tensor inputs must not pass tmp")
             return getattr(tensor_ops, name)(lhs, rhs)
         if tmp is None:
-            raise TypeError(f"pl.{name}: Tile inputs require an explicit scratch tile (tmp)")
+            raise TypeError(
+                f"pl.{name}: Tile inputs require an explicit scratch tile (tmp)"
+                f"{_scratch_remedy(name, 'lhs, rhs')}"
+            )
         return getattr(tile_ops, name)(lhs, rhs, tmp)
 
     return _titled(function, name, f"``{name}``; the tile form needs a scratch tile.")
@@ -273,7 +286,7 @@ def _reduction(name: str, *, required: bool) -> Unified:
             return getattr(tensor_ops, name)(input)
         if tmp_tile is None:
             if required:
-                raise TypeError(f"pl.{name}: Tile inputs require tmp_tile")
+                raise TypeError(f"pl.{name}: Tile inputs require tmp_tile{_scratch_remedy(name, 'tile')}")
             return getattr(tile_ops, name)(input)
         return getattr(tile_ops, name)(input, tmp_tile)
 

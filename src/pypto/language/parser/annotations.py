@@ -60,7 +60,20 @@ def parameter_type(p: FunctionParser, node: ast.expr, name: str) -> tuple[ir.Typ
             span=p.span(node),
             hint="Pass a one-element tensor instead",
         )
+    _check_extents(p, node, found)
     return found, direction
+
+
+def _check_extents(p: FunctionParser, node: ast.expr, kind: ir.Type) -> None:
+    """Reject extents of a signature that no memory has. Printed programs may pass empty windows around."""
+    extents = kind.shape_ if isinstance(kind, (ir.TensorType, ir.TileType)) else ()
+    for axis, extent in enumerate(extents):
+        if isinstance(extent, ir.ConstInt) and extent.value < (0 if p.source.is_text else 1):
+            raise ParserTypeError(
+                f"A shape has positive extents, but dimension {axis} is {extent.value}",
+                span=p.span(node),
+                hint='For an extent that is known only at run time, use a symbol: M = pl.dynamic("M")',
+            )
 
 
 def result_types(p: FunctionParser, node: ast.expr | None) -> list[ir.Type]:
@@ -68,8 +81,12 @@ def result_types(p: FunctionParser, node: ast.expr | None) -> list[ir.Type]:
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return []
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "tuple":
-        return [_element_type(p, element) for element in _elements(node.slice)]
-    return [resolve_type(p, node)]
+        found = [_element_type(p, element) for element in _elements(node.slice)]
+    else:
+        found = [resolve_type(p, node)]
+    for kind in found:
+        _check_extents(p, node, kind)
+    return found
 
 
 def local_type(p: FunctionParser, node: ast.expr) -> ir.Type:

@@ -75,10 +75,19 @@ def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Ex
     raise UnsupportedFeatureError(
         f"Unsupported function call: {func.id}()",
         span=p.span(node),
-        hint="Call operators as pl.<op>(...), methods as self.<name>(...); helpers need @pl.inline"
-        if callee is not NOT_FOUND
-        else "There is no such function where the decorator is applied",
+        hint=_instead_of_call(p, func.id, callee),
     )
+
+
+def _instead_of_call(p: FunctionParser, name: str, callee: object) -> str:
+    """What to write instead of calling a bare name that the DSL does not know."""
+    if name in p.program.global_vars:
+        return f"Methods of the program are called as self.{name}(...)"
+    if name in ("range", "print"):
+        return f"Write pl.{'range' if name == 'range' else 'static_print'}(...)"
+    if callee is NOT_FOUND:
+        return "There is no such function where the decorator is applied"
+    return "Call operators as pl.<op>(...), methods as self.<name>(...); helpers need @pl.inline"
 
 
 def parse_const(p: FunctionParser, node: ast.Call) -> ir.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,8 +62,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
             hint="Write: for i, (acc,) in pl.range(n, init_values=(start,)):",
         )
     _check_counts(p, node, iter_names or [], inits)
-    if kind == "unroll":
-        _check_unroll_step(p, call, bounds)
+    _check_step(p, call, kind, bounds[2])
     loop_var = ir.Var(name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target))
     carried = [
         ir.IterArg(arg, init.type, init, p.span(node.target))
@@ -166,10 +166,16 @@ def _loop_dtype(bounds: tuple[ir.Expr, ir.Expr, ir.Expr], written: int) -> ir.Da
     return ir.DataType.INDEX
 
 
-def _check_unroll_step(p: FunctionParser, call: ast.Call, bounds: tuple[ir.Expr, ir.Expr, ir.Expr]) -> None:
-    step = bounds[2]
-    if isinstance(step, ir.ConstInt) and step.value == 0:
+def _check_step(p: FunctionParser, call: ast.Call, kind: str, step: ir.Expr) -> None:
+    if not (isinstance(step, ir.ConstInt) and step.value == 0):
+        return
+    if kind == "unroll":
         raise ParserSyntaxError("pl.unroll() step cannot be zero", span=p.span(call))
+    warnings.warn(
+        f"The step of pl.{kind}() is 0, so the loop never runs: {ast.unparse(call)} at {p.span(call)}",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _loop_keywords(p: FunctionParser, call: ast.Call, kind: str) -> tuple[list[ir.Expr], dict[str, Any]]:

@@ -63,7 +63,9 @@ def parse_constant(p: FunctionParser, node: ast.Constant) -> ir.Expr:
     raise ParserTypeError(
         f"Unsupported constant type: {type(value).__name__}",
         span=p.span(node),
-        hint="Values of a body are ints, floats, bools and None",
+        hint="An empty body is written as pass"
+        if value is Ellipsis
+        else "Values of a body are ints, floats, bools and None",
     )
 
 
@@ -117,7 +119,9 @@ def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
         raise UnsupportedFeatureError(
             f"Unsupported binary operator: {type(node.op).__name__}",
             span=p.span(node),
-            hint="Scalars support + - * / // % ** << >> & | ^; use pl operations for everything else",
+            hint="Write pl.matmul(a, b)"
+            if isinstance(node.op, ast.MatMult)
+            else "Scalars support + - * / // % ** << >> & | ^; use pl operations for everything else",
         )
     return _build_scalar(p, node, build, left, p.expr(node.right))
 
@@ -125,18 +129,23 @@ def _apply_binary(p: FunctionParser, node: ast.BinOp, left: ir.Expr) -> ir.Expr:
 def _build_scalar(
     p: FunctionParser, node: ast.expr, build: Callable[..., ir.Expr], *operands: ir.Expr
 ) -> ir.Expr:
-    """An operator on scalars. A tensor or tile among the operands is reported at its place in the source."""
-    span = p.span(node)
+    """An operator on scalars."""
     try:
-        return build(*operands, span)
+        return build(*operands, p.span(node))
     except TypeError as error:
-        if all(isinstance(operand.type, ir.ScalarType) for operand in operands):
-            raise
-        raise ParserSyntaxError(
-            f"Failed to parse function '{p.function_name}': {error}",
-            span=span,
-            hint="Operators are for scalars; compute tensors and tiles with pl operators, as in pl.add(x, y)",
-        ) from error
+        raise p.rejected(error, node, _remedy(operands)) from error
+
+
+def _remedy(operands: tuple[ir.Expr, ...]) -> str:
+    """What to write instead of an operator that does not take these operands."""
+    dtypes = [operand.type.dtype for operand in operands if isinstance(operand.type, ir.ScalarType)]
+    if len(dtypes) < len(operands):
+        return "Operators are for scalars; compute tensors and tiles with pl operators, as in pl.add(x, y)"
+    if ir.DataType.BOOL in dtypes:
+        return "Combine conditions with and, or, not; arithmetic and comparisons take numbers"
+    if any(dtype.is_float() for dtype in dtypes):
+        return "Convert one operand with pl.cast(x, pl.FP32), or write the constant as pl.const(1.0, pl.FP32)"
+    return "Operators take integer or floating-point scalars"
 
 
 def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
@@ -227,5 +236,11 @@ def parse_attribute(p: FunctionParser, node: ast.Attribute) -> ir.Expr:
     raise UnsupportedFeatureError(
         f"Standalone attribute access not supported: {ast.unparse(node)}",
         span=p.span(node),
-        hint="Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name",
+        hint=_instead_of_attribute(p, node),
     )
+
+
+def _instead_of_attribute(p: FunctionParser, node: ast.Attribute) -> str:
+    if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in p.program.global_vars:
+        return f"Call the method: self.{node.attr}(...)"
+    return "Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name"

@@ -60,9 +60,7 @@ def _call(
         else:
             raise reject_keyword(p, keyword, name)
     if callee is not None and len(args) != len(callee.params_):
-        raise ParserTypeError(
-            f"Function '{name}' expects {len(callee.params_)} argument(s), got {len(args)}", span=p.span(node)
-        )
+        raise _wrong_count(p, node, callee, len(args))
     attrs = collect_attrs(p, args, written, overrides, device, dumps=())
     result = call_type(result_types_of(callee, args)) if callee is not None else ir.UnknownType.get()
     return ir.Call(global_var, args, {}, attrs, result, p.span(node))
@@ -77,14 +75,20 @@ def call_external(p: FunctionParser, node: ast.Call, function: ir.Function) -> i
         )
     args, overrides = call_arguments(p, node.args)
     if len(args) != len(function.params_):
-        raise ParserTypeError(
-            f"Function '{function.name}' expects {len(function.params_)} argument(s), got {len(args)}",
-            span=p.span(node),
-        )
+        raise _wrong_count(p, node, function, len(args))
     p.program.add_external(function, p.span(node))
     attrs = collect_attrs(p, args, {}, overrides, None, dumps=())
     result = call_type(result_types_of(function, args))
     return ir.Call(ir.GlobalVar(function.name), args, {}, attrs, result, p.span(node))
+
+
+def _wrong_count(p: FunctionParser, node: ast.Call, callee: ir.Function, given: int) -> ParserTypeError:
+    names = ", ".join(param.name_hint for param in callee.params_)
+    return ParserTypeError(
+        f"Function '{callee.name}' expects {len(callee.params_)} argument(s), got {given}",
+        span=p.span(node),
+        hint=f"Call it as {ast.unparse(node.func)}({names})",
+    )
 
 
 # -- parts shared with submits -------------------------------------------------------------------------------

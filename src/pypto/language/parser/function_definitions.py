@@ -20,7 +20,7 @@ from pypto.language.parser.diagnostics import (
     concise_error_message,
 )
 from pypto.language.parser.function_attrs import is_docstring, is_func_attr, parse_prologue, split_prologue
-from pypto.language.parser.function_parser import FunctionParser, to_body
+from pypto.language.parser.function_parser import DEFINITION_HINT, FunctionParser, to_body
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
 from pypto.language.parser.specialised_body import SpecialisedBody
@@ -84,7 +84,7 @@ def define_function(
         raise ParserSyntaxError(
             f"Failed to parse function '{node.name}': {concise_error_message(error)}",
             span=source.head_span(node) if program.is_program else None,
-            hint="Check your function definition for errors",
+            hint=DEFINITION_HINT,
         ) from error
 
 

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto import ir
-from pypto.language.parser.closure import NOT_FOUND, Closure, value_to_ir
+from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure, value_to_ir
 from pypto.language.parser.comments import Comments, docstring_lines
 from pypto.language.parser.diagnostics import (
+    ParserSyntaxError,
     SSAViolationError,
     UndefinedVariableError,
     UnsupportedFeatureError,
+    concise_error_message,
 )
+from pypto.language.parser.instead import instead_of_expression, instead_of_statement
 from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.source import SourceText
@@ -95,6 +98,7 @@ class CarryingBody:
     statements: list[ir.Stmt]
 
 
+DEFINITION_HINT = "Check your function definition for errors"
 _PRINTED_FLOATS = ("inf", "nan")  # how the printer writes what has no literal
 LOOP_KINDS = frozenset({"range", "parallel", "unroll", "pipeline", "while"})
 
@@ -152,9 +156,12 @@ class FunctionParser:
             raise UnsupportedFeatureError(
                 f"Unsupported expression type: {type(node).__name__}",
                 span=self.source.span(node),
-                hint="Use names, constants, scalar operators, subscripts, tuples and pl.* operations",
+                hint=instead_of_expression(node),
             )
-        return handler(self, node)
+        try:
+            return handler(self, node)
+        except (TypeError, ValueError) as error:
+            raise self.rejected(error, node) from error
 
     def span(self, node: Any) -> ir.Span:
         """The source range of a node."""
@@ -241,9 +248,25 @@ class FunctionParser:
             raise UnsupportedFeatureError(
                 f"Unsupported statement type: {type(node).__name__}",
                 span=self.span(node),
-                hint="A DSL body has assignments, pl operations, for/while/if, with scopes and return",
+                hint=instead_of_statement(node),
             )
-        handler(self, node)
+        try:
+            handler(self, node)
+        except (TypeError, ValueError) as error:
+            raise self.rejected(error, node) from error
+
+    def rejected(
+        self, error: TypeError | ValueError, node: ast.expr | ast.stmt, note: str | None = None
+    ) -> Exception:
+        """The error of a program from which no IR can be built, at the place that is to blame."""
+        if isinstance(error, BUG_CLASSES):
+            return error
+        return ParserSyntaxError(
+            f"Failed to parse function '{self.function_name}': {concise_error_message(error)}",
+            span=self.span(node),
+            hint=DEFINITION_HINT,
+            note=note,
+        )
 
     def take_comments(self, last_line: int) -> list[str]:
         """The comments that belong to a statement whose header ends on `last_line`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -97,10 +98,19 @@ def find_op(p: FunctionParser, node: ast.Call, name: str | None) -> OpFunction:
         raise UnsupportedFeatureError(
             f"Unsupported operation call: {ast.unparse(node.func)}",
             span=p.span(node),
-            hint="Bodies call pl.* and pld.* operations, self.<method>(...) and functions by bare name",
+            hint=_instead_of_call(p, node),
         )
     message, suggestions = found
     raise InvalidOperationError(message, span=p.span(node), hint=_suggest(name or "", suggestions))
+
+
+def _instead_of_call(p: FunctionParser, node: ast.Call) -> str:
+    """What to write instead of a function of another module, or a method of a value."""
+    func = node.func
+    if isinstance(func, ast.Attribute) and isinstance(_find_op(f"pl.{func.attr}"), OpFunction):
+        operand = isinstance(func.value, ast.Name) and func.value.id in p.names
+        return f"Write pl.{func.attr}({ast.unparse(func.value) if operand else '...'})"
+    return "Bodies call pl.* and pld.* operations, self.<method>(...) and functions by bare name"
 
 
 def _suggest(name: str, known: tuple[str, ...]) -> str:
@@ -374,7 +384,10 @@ def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Spa
         raise
     except (TypeError, ValueError) as error:
         raise InvalidOperationError(
-            _op_message(op, concise_error_message(error)), span=span, hint=_op_hint(args)
+            _op_message(op, concise_error_message(error)),
+            span=span,
+            hint=_op_hint(args),
+            note=_signature(op) if isinstance(error, TypeError) or "argument" in str(error) else None,
         ) from error
     except Exception as error:
         raise InvalidOperationError(
@@ -386,6 +399,21 @@ def _op_message(op: OpFunction, message: str) -> str:
     if message.startswith((f"pl.{op.name}", f"{op.module}.{op.name}")):
         return message
     return f"{op.module} operation '{op.name}': {message}"
+
+
+def _signature(op: OpFunction) -> str:
+    """How the operator is called."""
+    written, last = [], inspect.Parameter.POSITIONAL_ONLY
+    for parameter in inspect.signature(op.call).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and last < inspect.Parameter.VAR_POSITIONAL:
+            written.append("*")
+        last = parameter.kind
+        default = parameter.default
+        if default is not inspect.Parameter.empty:
+            written.append(f"{parameter.name}={getattr(default, 'name', default)}")
+        else:
+            written.append(str(parameter.replace(annotation=inspect.Parameter.empty)))
+    return f"{op.module}.{op.name}({', '.join(written)})"
 
 
 def _op_hint(args: list[Any]) -> str | None:

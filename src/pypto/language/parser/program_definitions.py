@@ -11,7 +11,7 @@ from typing import Any
 from pypto import ir
 from pypto.language.parser.assignments import constant_keyword
 from pypto.language.parser.closure import Closure
-from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.diagnostics import ParserSyntaxError, UnsupportedFeatureError
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.launch import bool_literal
@@ -55,6 +55,13 @@ def define_program(
     strict_ssa: bool,
 ) -> ir.Program:
     """Parse the decorated methods of a class."""
+    for child in node.body:
+        if isinstance(child, ast.AsyncFunctionDef) and _decorator(child) is not None:
+            raise UnsupportedFeatureError(
+                "Unsupported statement type: AsyncFunctionDef",
+                span=source.span(child),
+                hint=f"Write def {child.name}(...): tasks run asynchronously without it",
+            )
     methods = [
         child for child in node.body if isinstance(child, ast.FunctionDef) and _decorator(child) is not None
     ]
@@ -98,7 +105,7 @@ def _reachable_externals(program: ProgramContext, span: ir.Span) -> list[ir.Func
     return list(program.externals.values())
 
 
-def _decorator(node: ast.FunctionDef) -> ast.expr | None:
+def _decorator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:
     """The `@pl.function` or `@pl.function(...)` of a method, or None."""
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator

@@ -13,6 +13,7 @@ from pypto import ir
 from pypto.core.errors import Error
 from pypto.passes.diagnostics import Diagnostic, generate_report, has_errors
 from pypto.passes.properties import IRProperty, IRPropertySet
+from pypto.passes.verify.codes import SSAErrorType
 
 Verifier = Callable[["ir.Program"], list[Diagnostic]]
 
@@ -100,5 +101,20 @@ def verify_properties(properties: IRPropertySet, program: ir.Program, pass_name:
     if has_errors(diagnostics):
         raise Error(
             f"Verification failed after '{pass_name}' for properties {properties}:\n"
-            f"{generate_report(diagnostics)}"
+            f"{generate_report(diagnostics)}{_advice(diagnostics)}"
         )
+
+
+_REMEDIES = {
+    ("SSAVerify", SSAErrorType.SCOPE_VIOLATION.value): (
+        "A variable must have a value on every path that leads to its use. Assign it before the `if` or "
+        "loop, or in both branches."
+    ),
+    ("ReturnParamsExplicit", 0): "End the function with a return statement, as in `return out`.",
+}
+"""What the writer of a program can do about a finding, by rule and error code."""
+
+
+def _advice(diagnostics: list[Diagnostic]) -> str:
+    remedies = [_REMEDIES.get((each.rule_name, each.error_code)) for each in diagnostics]
+    return "".join(f"\nWhat to write: {text}" for text in dict.fromkeys(filter(None, remedies)))

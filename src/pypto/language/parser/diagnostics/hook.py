@@ -1,4 +1,5 @@
-"""Shows uncaught front-end errors in rendered form instead of as a traceback through the compiler."""
+"""Shows uncaught errors of the user's program in rendered form instead of as a traceback through the
+compiler: those of the front end, and those of verification."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import sys
 from types import TracebackType
 
+from pypto.core.errors import Error
 from pypto.language.parser.diagnostics.exceptions import ParserError
 from pypto.language.parser.diagnostics.renderer import ErrorRenderer
 
@@ -26,11 +28,16 @@ def wants_backtrace() -> bool:
 
 
 def parser_excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a `ParserError` rendered; hand everything else to the hook that was there before."""
-    if not isinstance(error, ParserError):
+    """Print an error of the program without the compiler's frames; hand everything else to the hook that was
+    there before."""
+    if isinstance(error, ParserError):
+        text = ErrorRenderer().render(error)
+    elif isinstance(error, Error):
+        text = f"Error: {error}"
+    else:
         _previous_hook(kind, error, trace)
         return
-    print(ErrorRenderer().render(error), file=sys.stderr)
+    print(text, file=sys.stderr)
     if wants_backtrace():
         sys.__excepthook__(kind, error, trace)
     else:
