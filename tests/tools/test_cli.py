@@ -96,6 +96,7 @@ def test_expected_has_to_name_its_outputs(folder):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
+        (["run", "good.py", "--dim", "Q=3"], 1, "no dynamic dimension 'Q'; it has M"),
         (["run", "good.py"], 1, "--dim M=N"),
         (["run", "good.py", "--dim", "M"], 2, "NAME=N"),
         (["run", "missing.py"], 1, "There is no file missing.py"),

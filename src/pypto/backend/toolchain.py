@@ -80,7 +80,8 @@ def find_compiler() -> tuple[str, ...]:
         return (sys.executable, "-m", "ziglang", "c++")
     raise ToolchainError(
         "no C++ compiler found: PYPTO_CXX is not set, none of c++, g++, clang++ is on PATH, and the ziglang "
-        "package is not installed. Install a compiler, or get one from PyPI with: pip install 'pypto[zig]'"
+        "package is not installed. Install a compiler, or get one from PyPI with: pip install ziglang "
+        "(what pip install 'pypto[zig]' adds)"
     )
 
 

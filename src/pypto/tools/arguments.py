@@ -84,6 +84,7 @@ def make_arguments(
     Outputs start as zeros unless `expected` takes them as input. `dims` gives the extents of dynamic
     dimensions by name.
     """
+    _check_dims(parameters, dims)
     given = _load(inputs)
     rng = np.random.default_rng(seed)
     reads = set() if expected is None else set(inspect.signature(expected).parameters)
@@ -98,6 +99,15 @@ def make_arguments(
             value = _random(parameter, dims, rng)
         arguments.append(Argument(name, direction, value, np.copy(value)))
     return arguments
+
+
+def _check_dims(parameters: Sequence[Parameter], dims: Mapping[str, int]) -> None:
+    known = list(dict.fromkeys(e for p in parameters for e in p.extents or () if isinstance(e, str)))
+    for name in dims:
+        if name not in known:
+            raise ArgumentError(
+                f"The program has no dynamic dimension '{name}'; it has {', '.join(known) or 'none'}"
+            )
 
 
 def _load(path: Path | None) -> dict[str, np.ndarray[Any, Any]]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from pypto.core.dtype import DataType
+from pypto.core.errors import located
 from pypto.core.span import Span
 from pypto.ir import expr as nodes
 from pypto.ir.arith.integers import INT64_MIN, fits_int64
@@ -121,7 +122,7 @@ def _fold_floor_div(node: BinaryExpr) -> Expr | None:
     if not isinstance(right, ConstInt):
         return None
     if right.value == 0:
-        raise ValueError("Floor division by zero")
+        raise ValueError(located("Floor division by zero", node.span))
     if isinstance(left, ConstInt):
         if left.value == INT64_MIN and right.value == -1:
             raise ValueError(f"Floor division of {left.value} by -1 does not fit into 64 bits")
@@ -134,7 +135,7 @@ def _fold_floor_mod(node: BinaryExpr) -> Expr | None:
     if not isinstance(right, ConstInt):
         return None
     if right.value == 0:
-        raise ValueError("Floor modulo by zero")
+        raise ValueError(located("Floor modulo by zero", node.span))
     if isinstance(left, ConstInt):
         return _int(left.value % right.value, left, node)
     return ConstInt(0, dtype_of(left), node.span) if right.value == 1 else None
