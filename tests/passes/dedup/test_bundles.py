@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from pypto import ir
@@ -58,6 +60,24 @@ def test_equal_bundles_become_one_with_two_executions():
     for name in ("c1", "g1", "v1"):
         assert function(result, name) is function(source, name)
     assert_round_trips(result)
+
+
+def test_bundles_whose_members_return_nothing_merge():
+    def void(number: int) -> str:
+        return f"""
+        @aic
+        def c{number}(self, x: T(64), o: pl.Out[T(64)]):
+            t = pl.load(x, [0], [64])
+            pl.store(t, [0], o)
+        @group
+        def g{number}(self, x: T(64), o: pl.Out[T(64)]):
+            self.c{number}(x, o)
+        """
+
+    calls = main("self.g1(x, o)", "self.g2(x, o)")
+    result = dedup(ssa(textwrap.dedent(void(1)) + textwrap.dedent(void(2)) + textwrap.dedent(calls)))
+    assert kernels(result) == ["c1", "g1"]
+    assert [call.op.name for call in dispatches(function(result, "main"))] == ["g1", "g1"]
 
 
 def test_a_record_of_a_bundle_names_its_members():

@@ -9,7 +9,7 @@ Whatever is not referenced is kept: it may be an entry that a caller outside the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pypto import ir
@@ -126,13 +126,14 @@ def _problem_of_bundle(
     for function in unit.functions[1:]:
         for name in index.facts[function.name].callees:
             return Kept(Reason.HELPER_CALL, f"member '{function.name}' calls the function '{name}'")
+    void = {member.name for member in unit.functions[1:] if not member.return_types_}
     for function in unit.functions:
         for peer in index.facts[function.name].peers:
             if peer not in inside:
                 return Kept(
                     Reason.HELPER_CALL, f"'{function.name}' names the peer '{peer}', outside the bundle"
                 )
-        problem = _problem_of_body(function, index.facts[function.name])
+        problem = _problem_of_body(function, index.facts[function.name], void)
         if problem is not None:
             return Kept(problem.reason, f"in '{function.name}': {problem.detail}")
     return None
@@ -156,8 +157,11 @@ def _problem_of_kernel(function: ir.Function, index: ReferenceIndex) -> Kept | N
     return _problem_of_body(function, facts)
 
 
-def _problem_of_body(function: ir.Function, facts: FunctionFacts) -> Kept | None:
-    """Why the function is open, as far as it can be told without resolving variables."""
+def _problem_of_body(function: ir.Function, facts: FunctionFacts, void: Collection[str] = ()) -> Kept | None:
+    """Why the function is open, as far as it can be told without resolving variables.
+
+    `void` are the functions without results that it may call.
+    """
     if function.attrs_.get("external_source"):
         return Kept(Reason.EXTERNAL_KERNEL, "its source is a file outside the program")
     if function.requires_runtime_binding:
@@ -170,7 +174,7 @@ def _problem_of_body(function: ir.Function, facts: FunctionFacts) -> Kept | None
         if resource in facts.noted:
             return Kept(Reason.STORAGE_RESOURCE, f"it mentions {description}")
     if ir.UnknownType in facts.noted:
-        unknown = find_unknown_value(function)
+        unknown = find_unknown_value(function, void)
         if unknown is not None:
             return Kept(Reason.UNKNOWN_TYPE, unknown)
     if not facts.noted.isdisjoint(HANDLE_TYPES):

@@ -2,8 +2,9 @@
 
 *Unknown values.* A statement such as `pld.system.notify(...)` has no result, and its call carries
 UnknownType. That is harmless exactly where nobody can look at the value: a call of a listed operator
-that is the direct expression of an evaluation statement. Any other edge to a value of unknown type
-makes the function ineligible, also an edge to a node that is harmless elsewhere.
+that is the direct expression of an evaluation statement. A bridge's call of a member without results is
+no value either. Any other edge to a value of unknown type makes the function ineligible, also an edge to a
+node that is harmless elsewhere.
 
 *Prefetch handles.* A context, event or session belongs to one invocation. It is harmless as long as it
 stays inside: bound to a variable by the operator that makes it, and used by the prefetch operators
@@ -12,7 +13,7 @@ alone. Merging two definitions then shares no handle, because each execution sti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pypto import ir
 from pypto.ir.walk import exprs_of, walk_stmts
@@ -50,25 +51,28 @@ _HANDLE_ARGUMENTS: dict[str, dict[int, type[ir.Type]]] = {
 }
 
 
-def find_unknown_value(function: ir.Function) -> str | None:
-    """Return a description of a value of unknown type that is not a bare statement, None if there is none."""
+def find_unknown_value(function: ir.Function, void: Collection[str] = ()) -> str | None:
+    """Return a description of a value of unknown type that is not a bare statement, None if there is none.
+
+    `void` are functions without results: as a bare statement, a call of one has no value to know the type of.
+    """
     for what, declared in _declared_types(function):
         if _contains(declared, (ir.UnknownType,)):
             return f"the type of {what} is unknown"
     checked: set[int] = set()
     for stmt in walk_stmts(function.body):
         for expr in exprs_of(stmt):
-            bare = isinstance(stmt, ir.EvalStmt) and _is_statement_only(expr)
+            bare = isinstance(stmt, ir.EvalStmt) and _is_statement_only(expr, void)
             found = _unknown_within(expr._children() if bare else (expr,), checked)
             if found is not None:
                 return found
     return _unknown_within(_attr_values(function), checked)
 
 
-def _is_statement_only(expr: ir.Expr) -> bool:
+def _is_statement_only(expr: ir.Expr, void: Collection[str]) -> bool:
     return (
         isinstance(expr, ir.Call)
-        and expr.op.name in _STATEMENT_ONLY_OPS
+        and (expr.op.name in _STATEMENT_ONLY_OPS or expr.op.name in void)
         and isinstance(expr.type, ir.UnknownType)
     )
 
