@@ -40,7 +40,7 @@ WARM_STEPS = 20
 SCALE = HEAD_DIM**-0.5
 
 
-def build(layers: int) -> ir.Program:
+def build(layers: int = 4) -> ir.Program:
     """The decoder step with this many layers, whose weights and caches are stacked along the first axis."""
 
     @pl.program

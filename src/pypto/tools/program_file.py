@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,23 +29,46 @@ class ProgramFile:
 def load_program_file(spec: str) -> ProgramFile:
     """Load `FILE` or `FILE:NAME`. Without a name, the file must define exactly one program.
 
-    The file is executed. Raises `ProgramFileError` when there is no such file or program.
+    A name may also be that of a function such as `def build(layers: int = 4) -> ir.Program`, which can be
+    called without arguments; a file without a program is asked for its one such function. The file is
+    executed. Raises `ProgramFileError` when there is no such file or program.
     """
     path, name = _split(spec)
     module = _execute(path)
     programs = {key: value for key, value in vars(module).items() if isinstance(value, ir.Program)}
-    if name is not None:
-        if name not in programs:
-            raise ProgramFileError(f"{path} defines no program '{name}'; it has {_listed(programs)}")
-        return ProgramFile(name, programs[name], module)
-    if len(programs) != 1:
-        raise ProgramFileError(f"{path} defines {_listed(programs)}; name one as {path}:NAME")
-    ((name, program),) = programs.items()
-    return ProgramFile(name, program, module)
+    builders = {key: value for key, value in vars(module).items() if _builds_a_program(value, module)}
+    if name is None:
+        names = list(programs or builders)
+        if len(names) != 1:
+            raise ProgramFileError(f"{path} defines {_listed(names)}; name one as {path}:NAME")
+        (name,) = names
+    if name in builders:
+        return ProgramFile(name, builders[name](), module)
+    if name not in programs:
+        known = _listed([*programs, *builders])
+        raise ProgramFileError(f"{path} defines no program '{name}'; it has {known}")
+    return ProgramFile(name, programs[name], module)
 
 
-def _listed(programs: dict[str, ir.Program]) -> str:
-    return ", ".join(sorted(programs)) or "no program"
+def _builds_a_program(value: object, module: ModuleType) -> bool:
+    """Whether `value` is a function of this file that returns a program and needs no arguments."""
+    if not inspect.isfunction(value) or value.__module__ != module.__name__:
+        return False
+    try:
+        signature = inspect.signature(value, eval_str=True)
+    except NameError:  # an annotation that only a type checker resolves
+        return False
+    if signature.return_annotation is not ir.Program:
+        return False
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(
+        each.default is not inspect.Parameter.empty or each.kind in variadic
+        for each in signature.parameters.values()
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "no program"
 
 
 def _split(spec: str) -> tuple[Path, str | None]:
