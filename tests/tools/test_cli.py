@@ -137,7 +137,34 @@ def test_show_lists_the_passes(folder):
 def test_explain_says_what_was_merged_into_what(folder):
     result = pypto("explain", "good.py", cwd=folder)
     assert result.returncode == 0, result.stderr
-    assert "merged into first" in result.stdout and "1 merged" in result.stdout
+    assert "2 kernels: 1 merged, 1 definition left to compile" in result.stdout
+    (row,) = [line for line in result.stdout.splitlines() if "second" in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["first", "2", "second"]
+    assert "left alone: main" in result.stdout
+
+
+def test_explain_tells_what_to_change_to_get_a_merge(folder):
+    (folder / "near.py").write_text((PROGRAM % 2).replace("pl.add(t, 1.0)", "pl.add(t, 2.0)", 1))
+    result = pypto("explain", "near.py", cwd=folder)
+    assert "2 kernels: 0 merged" in result.stdout and "Shared definitions" not in result.stdout
+    assert "(line 12 against line 18): 2.0 against 1.0; pass the number as a scalar" in result.stdout
+
+
+def test_explain_all_has_a_row_for_every_function(folder):
+    result = pypto("explain", "good.py", "--all", cwd=folder)
+    assert "merged into first" in result.stdout and "not_a_candidate_kind" in result.stdout
+
+
+def test_a_function_that_builds_the_program_is_asked_for_it(folder):
+    builder = "\n\ndef build(extra: int = 1) -> ir.Program:\n    return Hidden[0]\n"
+    hidden = (PROGRAM % 2).replace(
+        "def expected", "from pypto import ir\nHidden = [Program]\ndel Program\n\ndef expected"
+    )
+    (folder / "built.py").write_text(hidden + builder)
+    for spec in ("built.py", "built.py:build"):
+        assert "1 merged" in pypto("explain", spec, cwd=folder).stdout
+    missing = pypto("explain", "built.py:other", cwd=folder)
+    assert missing.returncode == 1 and "it has build" in missing.stderr
 
 
 def test_compile_writes_an_artefact(folder):

@@ -162,16 +162,26 @@ def show(
 
 
 @app.command()
-def explain(program: ProgramArgument) -> None:
-    """Show which kernels were merged, which were kept, and why."""
+def explain(
+    program: ProgramArgument,
+    every: Annotated[
+        bool, typer.Option("--all", help="One row per function, merged ones and wrappers included.")
+    ] = False,
+) -> None:
+    """Show which kernels share a definition, which do not, and what to change so that they do."""
+    from pypto.tools import reports
     from pypto.tools.program_file import load_program_file
-    from pypto.tools.reports import deduplication_table, print_table
     from pypto.tools.sessions import deduplication_records
 
     records = deduplication_records(load_program_file(program).program)
-    print_table(deduplication_table(records))
-    merged = sum(record.outcome == "merged" for record in records)
-    typer.echo(f"{len(records)} units, {merged} merged, {len(records) - merged} remain")
+    if every:
+        tables = [reports.deduplication_table(records)]
+    else:
+        tables = [reports.sharing_table(records), reports.own_definitions_table(records)]
+    for table in tables:
+        if table.row_count:
+            reports.print_table(table)
+    typer.echo(reports.deduplication_summary(records))
 
 
 app.add_typer(cache.app, name="cache")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pypto.passes.dedup.explain import DedupRecord
+from pypto.passes.dedup.reasons import Reason
 from pypto.runtime.store import Entry
 from pypto.tools.arguments import Argument
 
@@ -49,9 +50,72 @@ def deduplication_table(records: Sequence[DedupRecord]) -> Table:
     table = Table("unit", "members", "outcome", "sites", "reason", "detail")
     for record in records:
         outcome = f"merged into {record.into}" if record.into is not None else record.outcome
-        members = ", ".join(record.members) if record.members != (record.name,) else ""
-        table.add_row(record.name, members, outcome, str(record.sites), record.reason or "", record.detail)
+        table.add_row(
+            record.name,
+            ", ".join(record.members),
+            outcome,
+            str(record.sites),
+            record.reason or "",
+            record.detail,
+        )
     return table
+
+
+def sharing_table(records: Sequence[DedupRecord]) -> Table:
+    """One row per kernel or bundle that stands for others, with all dispatches that reach it now."""
+    table = Table("kernel", "dispatches", "merged into it", title="Shared definitions", title_justify="left")
+    merged: dict[str, list[DedupRecord]] = {}
+    for record in records:
+        if record.into is not None:
+            merged.setdefault(record.into, []).append(record)
+    for record in records:
+        aliases = merged.get(record.name)
+        if aliases:
+            sites = record.sites + sum(alias.sites for alias in aliases)
+            table.add_row(_unit_name(record), str(sites), _listed([alias.name for alias in aliases]))
+    return table
+
+
+def own_definitions_table(records: Sequence[DedupRecord]) -> Table:
+    """One row per kernel or bundle that keeps a definition of its own, and what stands in the way."""
+    table = Table(
+        "kernel",
+        "dispatches",
+        "reason",
+        "why it is not shared, and what to change",
+        title="Definitions of their own",
+        title_justify="left",
+    )
+    for record in records:
+        if record.outcome == "kept" and record.reason not in (_CANONICAL, _NO_KERNEL):
+            table.add_row(_unit_name(record), str(record.sites), record.reason or "", record.detail)
+    return table
+
+
+def deduplication_summary(records: Sequence[DedupRecord]) -> str:
+    """The numbers in one line, and what was not looked at."""
+    others = [record.name for record in records if record.reason == _NO_KERNEL]
+    merged = sum(record.outcome == "merged" for record in records)
+    kernels = len(records) - len(others)
+    left = _count(kernels - merged, "definition")
+    line = f"{_count(kernels, 'kernel')}: {merged} merged, {left} left to compile"
+    return f"{line}\nNo kernels, so left alone: {_listed(others)}" if others else line
+
+
+_CANONICAL, _NO_KERNEL = Reason.CANONICAL.value, Reason.NOT_A_CANDIDATE_KIND.value
+
+
+def _unit_name(record: DedupRecord) -> str:
+    return f"{record.name} (with {', '.join(record.members)})" if record.members else record.name
+
+
+def _listed(names: Sequence[str], limit: int = 6) -> str:
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def store_table(entries: Sequence[Entry], now: float) -> Table:
