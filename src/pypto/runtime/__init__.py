@@ -13,14 +13,20 @@ from pypto.backend.toolchain import kernel_include_dir
 from pypto.runtime.log_config import configure_log, log_level
 
 _HOMES = {
+    "BenchmarkStats": "bench",
     "ChipWorker": "worker",
     "CompiledProgram": "compiled_program",
     "DeviceTensor": "device_tensor",
     "RegistrationHandle": "worker",
     "RunConfig": "run_config",
     "RunResult": "runner",
+    "ScalarSpec": "tensor_spec",
+    "TensorSpec": "tensor_spec",
     "StackedDeviceTensor": "device_tensor",
     "Worker": "worker",
+    "TraceInvocation": "spans",
+    "TraceSpan": "spans",
+    "benchmark": "bench",
     "compile_program": "compile",
     "compiler_runs": "build",
     "execute_compiled": "runner",

@@ -14,7 +14,7 @@ from typing import Any
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, simulator_of
 from pypto.core.dtype import DataType
-from pypto.runtime import metadata
+from pypto.runtime import metadata, spans
 from pypto.runtime.arguments import ArgumentBinder, BoundArguments
 from pypto.runtime.array_types import runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
@@ -112,8 +112,19 @@ class OrchestrationProgram:
 
     def run_on(self, worker: ChipWorker | None, args: Sequence[Any], config: RunConfig | None) -> Any:
         """Run with the resident tensors of `worker`; `None` is a run that has none."""
+        if spans.wanted():
+            return self._run_timed(worker, args, config)
         bound = self._binder.bind(args, worker)
         execute(self._assembled[0], bound, config, self.output_dir)
+        return bound.result
+
+    def _run_timed(self, worker: ChipWorker | None, args: Sequence[Any], config: RunConfig | None) -> Any:
+        chip = self._assembled[0]
+        started = spans.clock()
+        bound = self._binder.bind(args, worker)
+        ready = spans.clock()
+        execute(chip, bound, config, self.output_dir)
+        spans.record(self.name, f"{id(self):x}", started, ready, spans.clock())
         return bound.result
 
 
