@@ -20,6 +20,8 @@ DUMMY_OP = "system.task_dummy"
 DUMMY_ATTRS = frozenset({"manual_dep_edges", "dummy_task"})
 SHARD_OPS = frozenset({"tile.aiv_shard", "tile.aic_gather", "tensor.aiv_shard", "tensor.aic_gather"})
 
+_SPACES = frozenset(space.value for space in MemorySpace)
+
 Part = list[Piece]  # what stands between two commas
 
 
@@ -180,9 +182,10 @@ def _reinterpret_view(state: State, call: Call) -> list[Piece] | None:
 
 
 def _alloc(state: State, call: Call) -> list[Piece] | None:
-    if not call.args_ or not isinstance(call.args_[0], ConstInt):
+    first = call.args_[0] if call.args_ else None
+    if not isinstance(first, ConstInt) or first.value not in _SPACES:
         return None
-    space: Part = [f"{state.prefix}.Mem.{MemorySpace(call.args_[0].value).name}"]
+    space: Part = [f"{state.prefix}.Mem.{MemorySpace(first.value).name}"]
     parts = [space, *_args(call.args_[1:]), *_kwargs(state, call), *_op_attrs(state, call)]
     return _joined(call_head(state, call.op), parts)
 

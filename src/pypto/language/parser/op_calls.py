@@ -13,8 +13,8 @@ from typing import Any
 
 from pypto import ir
 from pypto.core.errors import InternalError
-from pypto.ir.op_registry import is_op_registered
-from pypto.ir.utils import use_parser_span
+from pypto.ir.op_registry import create_op_call, get_op_def, is_op_registered
+from pypto.ir.utils import _normalize_expr, _to_make_tuple, use_parser_span
 from pypto.language.parser.attr_values import call_attrs
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import (
@@ -197,7 +197,7 @@ def _distributed_category_op(category: str, name: str) -> OpFunction | tuple[str
         module = getattr(package, category)
     except AttributeError as error:
         return f"{error}.{name}", ()
-    if name in module.__all__:
+    if name in module.__all__ or name in getattr(module, "LOWERED_ONLY", ()):
         return OpFunction(f"pld.{category}", name, getattr(module, name))
     return f"Unknown distributed operation 'pld.{category}.{name}'", tuple(module.__all__)
 
@@ -379,7 +379,7 @@ def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Spa
     """
     try:
         with use_parser_span(span):
-            return unwrap_result(op.call(*args, **kwargs), span)
+            return unwrap_result(_called(op, args, kwargs, span), span)
     except (ParserError, InternalError, AssertionError):
         raise
     except (TypeError, ValueError) as error:
@@ -393,6 +393,41 @@ def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Spa
         raise InvalidOperationError(
             f"Error in {op.module} operation '{op.name}': {concise_error_message(error)}", span=span
         ) from error
+
+
+def _called(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Span) -> Any:
+    try:
+        return op.call(*args, **kwargs)
+    except TypeError as error:
+        assert error.__traceback__ is not None
+        is_binding_error = (
+            error.__traceback__.tb_next is None
+        )  # the arguments did not even reach the function
+        printed = _printed_form(op, args, kwargs, span) if is_binding_error else None
+        if printed is None:
+            raise
+        return printed
+
+
+def _printed_form(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Span) -> ir.Call | None:
+    """The call as the printer writes it: all operands by position, then the keywords of the IR.
+
+    A DSL function may order its parameters otherwise, or leave out keywords that only the compiler sets.
+    None when the arguments are not those of the operator either.
+    """
+    leaf = op.name.rstrip("_")
+    definition = get_op_def(f"{op.module}.{leaf}".removeprefix("pl."))
+    if definition is None or definition.internal or not kwargs.keys() <= definition.kwargs.keys():
+        return None
+    if not definition.min_args <= len(args) <= definition.max_args:
+        return None
+    operands = [_to_operand(arg, span) for arg in args]
+    return create_op_call(definition.name, operands, {k: _unwrapped(v) for k, v in kwargs.items()}, span)
+
+
+def _to_operand(value: Any, span: ir.Span) -> ir.Expr:
+    plain = _unwrapped(value)
+    return _to_make_tuple(plain, span) if isinstance(plain, list) else _normalize_expr(plain, span)
 
 
 def _op_message(op: OpFunction, message: str) -> str:

@@ -14,11 +14,23 @@ def remote_load(
     target: Expr, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None, span: Span | None = None
 ) -> Call:
     """A window of a peer's slice as a tile."""
-    span = at(span)
+    return _remote_load(target, peer, offsets, shape, valid_shape, at(span))
+
+
+def _remote_load_with_physical_tail_padding(
+    target: Expr, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None, span: Span | None = None
+) -> Call:
+    """As `remote_load`, for a window that may reach past the slice; only the compiler makes such calls."""
+    return _remote_load(target, peer, offsets, shape, valid_shape, at(span), allow_physical_tail_padding=True)
+
+
+def _remote_load(
+    target: Expr, peer: Any, offsets: Any, shape: Any, valid_shape: Any, span: Span, **kwargs: bool
+) -> Call:
     args = [target, int32_operand(peer, span), extents(offsets, span), extents(shape, span)]
     if valid_shape is not None:
         args.append(extents(valid_shape, span))
-    return call("pld.tile.remote_load", args, span)
+    return call("pld.tile.remote_load", args, span, **kwargs)
 
 
 def remote_store(
