@@ -145,7 +145,8 @@ def _sources(
             surely_runs = isinstance(stmt, ir.ForStmt) and (constant_trip_count(stmt) or 0) > 0
             for position, carried in enumerate(stmt.iter_args_):
                 if is_tensor(carried):
-                    sources[carried] = [carried.initValue, *yielded[position : position + 1]]
+                    handed_on = [each for each in yielded[position : position + 1] if each is not carried]
+                    sources[carried] = [carried.initValue, *handed_on]
             for position, (carried, result) in enumerate(
                 zip(stmt.iter_args_, stmt.return_vars_, strict=False)
             ):

@@ -31,3 +31,23 @@ def test_random_program_runs_in_any_order_that_the_dependencies_allow(seed: int)
     program = pl.parse_program(make_program(seed))
     if lowered(program)["main"].func_type is ir.FunctionType.Orchestration:
         check_order(program, random_args(FULL, FULL, 2, FULL, FULL, seed=seed), orders=5)
+
+
+def test_copies_in_a_parallel_loop_that_hands_its_buffer_on_are_ordered_before_the_next_writer():
+    program = pl.parse_program(
+        """
+@pl.program
+class P:
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[8, 16], pl.FP32], o: pl.InOut[pl.Tensor[[8, 16], pl.FP32]]
+    ) -> pl.Tensor[[8, 16], pl.FP32]:
+        for j in pl.parallel(2):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.add(pl.slice(o, [4, 16], [j * 4, 0]), 1.0)
+            o = pl.assemble(o, t, [j * 4, 0])
+        o = pl.assemble(o, x, [0, 0])
+        return o
+"""
+    )
+    check_order(program, random_args((8, 16), (8, 16)), orders=20)
