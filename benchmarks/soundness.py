@@ -4,7 +4,7 @@
 
 Takes N random programs through all passes and compares what they compute with numpy, at the end in random
 orders of the tasks. The seed of a program draws after which passes its other properties are looked at; every
-100th program, or all with `--thorough`, have every property looked at after every pass. Every second seed
+100th program, or all with `--thorough`, have every property looked at after every pass. Every fourth seed
 also brings a pair of twin kernels for deduplication. Every EVERY-th program is also compiled with the C++
 compiler and run on the task runtime (default 200; 0 for none). Failures are printed with a shrunk program,
 one per kind.
@@ -30,7 +30,7 @@ from pypto.testing.programs.twins import MUTATIONS, make_twins
 from pypto.testing.shrink import shrink
 
 REPORT_SECONDS = 60
-THOROUGH_EVERY, TWINS_EVERY = 100, 2
+THOROUGH_EVERY, TWINS_EVERY = 100, 4
 
 
 def smallest(generated: Generated, check: Callable[[Generated], None], failure: Failure, most: int) -> str:

@@ -259,6 +259,9 @@ class _Frame:
                 self.env[var] = seen[id(value)]
 
     def _spmd_scope(self, stmt: ir.SpmdScopeStmt) -> None:
+        condition = stmt.attrs_.get("predicate")
+        if condition is not None and not self.expr(condition):
+            return
         outer, count = self.machine.block, self.expr(stmt.core_num)
         for block in range(count):
             self.machine.block = (block, count)

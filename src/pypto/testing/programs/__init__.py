@@ -63,7 +63,7 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
     """A random program with about so many statements at the top of its entry."""
     kind = rng.choice(["Opaque", "Orchestration"])
     writer = OrchestrationText(rng, is_opaque=kind == "Opaque")
-    lines = writer.body(statements or rng.choice((1, 1, 2, 2, 3, 4, 5)))
+    lines = writer.body(statements or rng.choice((1, 1, 1, 2, 2, 3, 5)))
     used = words(lines) | {"o"}
     parameters: list[tuple[str, Kind | None]] = [(n, k) for n, k in INPUTS.items() if n in used]
     parameters.append(("n", None))
