@@ -174,3 +174,27 @@ def test_kernels_are_generated_by_as_many_threads_as_asked(
     monkeypatch.setenv("PYPTO_CODEGEN_MAX_WORKERS", "none")
     with pytest.raises(ValueError, match="PYPTO_CODEGEN_MAX_WORKERS must be a positive number"):
         ir.compile(AddScaled, tmp_path / "refused", dump_passes=True)
+
+
+def test_dumped_stages_are_validated_without_code(tmp_path: Path) -> None:
+    compiled = ir.compile(AddScaled, tmp_path)
+    tensors = {"a": ONES, "b": 2 * ONES, "out": np.zeros_like(ONES)}
+    compiled.validate_ir(tensors, {"out": 9 * ONES})
+    assert not tensors["out"].any()
+    stages = sorted((tmp_path / "passes_dump").glob("*.py"))
+    text = stages[5].read_text()
+    assert "3.0" in text
+    stages[5].write_text(text.replace("3.0", "4.0"))
+    with pytest.raises(AssertionError, match=stages[5].name):
+        compiled.validate_ir(tensors, {"out": 9 * ONES})
+    with pytest.raises(KeyError, match="'b'; given: a"):
+        compiled.validate_ir({"a": ONES}, {})
+    with pytest.raises(ValueError, match="no parameter z"):
+        compiled.validate_ir(tensors, {"z": ONES})
+    with pytest.raises(ValueError, match="negative"):
+        compiled.validate_ir(tensors, {}, rtol=-1)
+    with pytest.raises(TypeError, match="'a' must be a tensor"):
+        compiled.validate_ir({**tensors, "a": "x"}, {})
+    shutil.rmtree(tmp_path / "passes_dump")
+    with pytest.raises(FileNotFoundError, match="dump_passes"):
+        compiled.validate_ir(tensors, {})

@@ -11,6 +11,7 @@ _HOMES = {
     "ParamInfo": "pypto.runtime.metadata",
     "extract_param_infos": "pypto.runtime.metadata",
     "_to_runtime_shape": "pypto.runtime.compiled_program",
+    "_to_torch_dtype": "pypto.runtime.compiled_program",
 }
 
 

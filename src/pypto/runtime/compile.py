@@ -120,10 +120,36 @@ def compile(
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
-def compile_program(program: ir.Program, work_dir: Path | str, **options: Any) -> None:
-    """Compile into `work_dir`; options as those of `compile`, with `dump_passes` off by default."""
-    options.setdefault("dump_passes", False)
-    compile(program, work_dir, **options)
+def compile_program(
+    program: ir.Program,
+    work_dir: Path | str,
+    *,
+    strategy: OptimizationStrategy = OptimizationStrategy.Default,
+    backend_type: BackendType = BackendType.Ascend910B,
+    dump_passes: Any = False,
+    dump_ptoas_passes: bool = False,
+    diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None,
+    profiling: bool = False,
+    analyze_auto_scopes_for_deps: bool = False,
+    memory_planner: Any = None,
+    enable_pypto_l0c_double_buffer: bool | None = None,
+) -> None:
+    """Compile into `work_dir`; see `compile`."""
+    compile(
+        program,
+        work_dir,
+        strategy=strategy,
+        backend_type=backend_type,
+        dump_passes=dump_passes,
+        dump_ptoas_passes=dump_ptoas_passes,
+        diagnostic_phase=diagnostic_phase,
+        disabled_diagnostics=disabled_diagnostics,
+        profiling=profiling,
+        analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps,
+        memory_planner=memory_planner,
+        enable_pypto_l0c_double_buffer=enable_pypto_l0c_double_buffer,
+    )
 
 
 def _refuse_conflict(given: dict[str, Any]) -> None:

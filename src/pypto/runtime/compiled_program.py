@@ -16,7 +16,7 @@ from pypto.backend import BackendType, backend_of_platform, simulator_of
 from pypto.core.dtype import DataType
 from pypto.runtime import metadata, spans
 from pypto.runtime.arguments import ArgumentBinder, BoundArguments
-from pypto.runtime.array_types import runtime_shape
+from pypto.runtime.array_types import ARRAY_NAMES, runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.callables import ChipCallable
 from pypto.runtime.device_runner import execute
@@ -254,6 +254,22 @@ class CompiledProgram:
             only = self.single()
         return only(*args, config=config)
 
+    def validate_ir(
+        self,
+        tensors: Mapping[str, Any],
+        expected: Mapping[str, Any],
+        *,
+        rtol: float = 5e-2,
+        atol: float = 5e-2,
+    ) -> None:
+        """Run every dumped pass stage on `tensors` and compare with `expected`, both by parameter name.
+
+        Raises `FileNotFoundError` without dumps, `AssertionError` that names the first wrong stage.
+        """
+        from pypto.runtime.stage_validation import validate_stages
+
+        validate_stages(self.output_dir / "passes_dump", tensors, expected, rtol=rtol, atol=atol)
+
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
         """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""
         if self.program is not None:
@@ -282,3 +298,12 @@ class CompiledProgram:
 def _to_runtime_shape(shape: list[int], dtype: DataType) -> list[int]:
     """The shape of the array that holds a tensor of this shape."""
     return runtime_shape(shape, dtype)
+
+
+def _to_torch_dtype(dtype: DataType) -> Any:
+    """The torch dtype of a tensor's arrays; None when torch has none. Needs torch."""
+    import torch  # type: ignore[import-not-found]
+
+    name = "float64" if str(dtype) == "fp64" else ARRAY_NAMES.get(dtype, "")
+    name = "float4_e2m1fn_x2" if dtype is DataType.FP4 else name
+    return getattr(torch, name, None)
