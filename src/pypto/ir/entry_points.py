@@ -7,9 +7,11 @@ from pypto.ir.expr import Call, Submit
 from pypto.ir.program import Function, Program
 from pypto.ir.walk import walk
 
-__all__ = ["called_orchestrations", "entry_points"]
+__all__ = ["ORCHESTRATING", "called_orchestrations", "entry_points"]
 
-_CALLERS = (FunctionType.Opaque, FunctionType.Orchestration, FunctionType.Graph)
+ORCHESTRATING = (FunctionType.Opaque, FunctionType.Orchestration, FunctionType.Graph)
+"""The kinds of functions that dispatch kernels and one another."""
+
 _CALLEES = (FunctionType.Opaque, FunctionType.Orchestration)
 
 
@@ -28,7 +30,7 @@ def called_orchestrations(program: Program) -> set[str]:
     return {
         node.op.name
         for caller in functions.values()
-        if caller.func_type in _CALLERS
+        if caller.func_type in ORCHESTRATING
         for node in walk(caller.body, once=True)
         if isinstance(node, (Call, Submit)) and node.op.name in candidates and node.op.name != caller.name
     }

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pypto import ir
-from pypto.ir.entry_points import called_orchestrations
+from pypto.ir.entry_points import ORCHESTRATING, called_orchestrations
 from pypto.ir.rewrite import map_expr
 from pypto.ir.walk import map_substatements, walk
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
@@ -43,17 +43,25 @@ def _inline(program: ir.Program) -> ir.Program:
         return program
     callees_first({name: f for name, f in program.functions_.items() if name in called})
     variants = _Variants(program.functions_, called)
-    plain = {name: variants.with_plain_calls(f) for name, f in program.functions_.items()}
+    plain = {
+        name: variants.with_plain_calls(f)
+        for name, f in program.functions_.items()
+        if f.func_type in ORCHESTRATING
+    }
     prepared: dict[str, InlineCallee] = {}
     inlined = {name: f for name, f in plain.items() if name in called} | variants.made()
     for name in callees_first(inlined):
         callee = prepare_callee(_expand(inlined[name], prepared))
         prepared[name] = replace(callee, returns_tuple=True) if name in variants.submitted else callee
-    functions = {name: _expand(f, prepared) for name, f in plain.items()}
-    for name, function in functions.items():
-        if function.func_type is ir.FunctionType.Opaque and _reaches_orchestration(plain[name], inlined):
-            functions[name] = function.replace(func_type=ir.FunctionType.Orchestration)
-    kept = [f for name, f in functions.items() if name not in called]
+    kept: list[ir.Function] = []
+    for name, function in program.functions_.items():
+        if name in called:
+            continue
+        if name in plain:
+            function = _expand(plain[name], prepared)
+            if function.func_type is ir.FunctionType.Opaque and _reaches_orchestration(plain[name], inlined):
+                function = function.replace(func_type=ir.FunctionType.Orchestration)
+        kept.append(function)
     return ir.Program(kept, program.name, program.span)
 
 
