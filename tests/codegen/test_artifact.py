@@ -201,3 +201,6 @@ def test_registrations_are_values():
     assert len({row, KernelRegistration(0, "k", VECTOR, ("IN",))}) == 1
     with pytest.raises(AttributeError):
         row.func_id = 1
+    for signature in ("IN", ["in"], [1]):
+        with pytest.raises(ValueError, match='a sequence of "IN", "OUT" and "INOUT"'):
+            KernelRegistration(0, "k", VECTOR, signature)

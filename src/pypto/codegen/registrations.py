@@ -38,7 +38,10 @@ class KernelRegistration:
     signature: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "signature", tuple(self.signature))
+        tokens = self.signature
+        if isinstance(tokens, str) or not all(token in ("IN", "OUT", "INOUT") for token in tokens):
+            raise ValueError(f'a signature is a sequence of "IN", "OUT" and "INOUT", got {tokens!r}')
+        object.__setattr__(self, "signature", tuple(tokens))
 
 
 def infer_function_core_type(func: Function) -> CoreType:

@@ -36,7 +36,7 @@ _LEAVES = (ir.Var, ir.ConstInt, ir.ConstFloat, ir.ConstBool)
 def flatten_call_expr() -> Pass:
     """Make the FlattenCallExpr pass."""
     return create_function_pass(
-        _flatten_function,
+        flatten_function,
         "FlattenCallExpr",
         PassProperties(
             required=property_set(_P.SSAForm, _P.NormalizedStmtStructure),
@@ -45,7 +45,8 @@ def flatten_call_expr() -> Pass:
     )
 
 
-def _flatten_function(function: ir.Function) -> ir.Function:
+def flatten_function(function: ir.Function) -> ir.Function:
+    """The function in three-address form; the same object if it is already."""
     body = _Flattening().body(function.body)
     return function if body is function.body else function.replace(body=body)
 

@@ -514,6 +514,24 @@ def k(x: pl.Tensor[[16, 32], pl.FP32]) -> pl.Tensor[[16, 32], pl.FP32]:
         through(program, "convert_to_ssa", "flatten_call_expr", "convert_tensor_to_tile_ops")
 
 
+def test_tensor_computed_inside_an_operand_is_converted_like_one_with_a_name():
+    @pl.program
+    class Nested:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(
+            self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]
+        ) -> pl.Tensor[[64], pl.FP32]:
+            out = pl.assemble(out, pl.exp(pl.add(x, x)), [0])
+            return out
+
+    alone = passes.convert_tensor_to_tile_ops()(passes.convert_to_ssa()(Nested))
+    flat = through(Nested, "convert_to_ssa", "flatten_call_expr", "convert_tensor_to_tile_ops")
+    ir.assert_structural_equal(alone, flat)
+    kernel = alone["k"]
+    assert kernel is not None
+    assert calls(kernel) == ["tile.load", "tile.add", "tile.exp", "tile.store"]
+
+
 def test_operator_without_a_tile_form_is_named_with_its_line():
     @pl.program
     class P:

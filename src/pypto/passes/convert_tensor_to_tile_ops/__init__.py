@@ -17,11 +17,13 @@ the write was made through, and none that comes later.
 from __future__ import annotations
 
 from pypto import ir
+from pypto.ir.walk import exprs_of, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.convert_tensor_to_tile_ops.call_sites import Output, pass_outputs
 from pypto.passes.convert_tensor_to_tile_ops.directions import lift_callers
 from pypto.passes.convert_tensor_to_tile_ops.function import LoweredKernel, lower_kernel
 from pypto.passes.convert_tensor_to_tile_ops.kernel import NoTileConversion
+from pypto.passes.flatten_call_expr import flatten_function
 from pypto.passes.storage import ALL_VIEWS, ProgramStorage
 
 __all__ = ["NoTileConversion", "convert_tensor_to_tile_ops"]
@@ -44,6 +46,7 @@ def convert_tensor_to_tile_ops() -> Pass:
 
 
 def _convert(program: ir.Program) -> ir.Program:
+    program = program.replace(functions=[_with_named_tensors(f) for f in program.functions_.values()])
     lowered = _lower_kernels(program)
     outputs = {
         name: [Output(each.position, each.type) for each in kernel.outputs]
@@ -56,6 +59,21 @@ def _convert(program: ir.Program) -> ir.Program:
     }  # fmt: skip
     converted = callers_ready.replace(functions=functions)
     return lift_callers(converted, ProgramStorage(converted, views=ALL_VIEWS))
+
+
+def _with_named_tensors(function: ir.Function) -> ir.Function:
+    """A kernel in which every computed tensor has a name, also one that is written as an operand."""
+    if not ir.is_incore_type(function.func_type):
+        return function
+    operands = (
+        operand
+        for stmt in walk_stmts(function.body)
+        for expr in exprs_of(stmt)
+        if isinstance(expr, ir.Call)
+        for operand in expr.args_
+    )
+    is_nested = any(isinstance(o, ir.Call) and isinstance(o.type, ir.TensorType) for o in operands)
+    return flatten_function(function) if is_nested else function
 
 
 def _lower_kernels(program: ir.Program) -> dict[str, LoweredKernel]:
