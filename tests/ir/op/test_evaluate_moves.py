@@ -156,3 +156,13 @@ def test_reduction_of_a_vector_to_a_scalar() -> None:
     call = T.row_max(tensor([16]), keep_dim=False)
     assert run(call, X[0]) == X[0].max()
     same(run(T.row_max(tensor([8, 16]), keep_dim=False), X), X.max(axis=1))
+
+
+def test_paged_gather_goes_through_the_block_table() -> None:
+    pool = RNG.standard_normal((32, 16)).astype(np.float32)
+    index, table = np.array([3, 9, 0], np.int32), np.array([2, 0, 1, 3], np.int32)
+    operands = tensor([32, 16]), tensor([3], ir.INT32), tensor([4], ir.INT32)
+    call = T.paged_gather(*operands, 8, 4, 3, col_off=2)
+    same(run(call, pool, index, table), pool[[19, 1, 16], 2:6])
+    turned = T.paged_gather(*operands, 8, 4, 3, is_trans=True)
+    same(run(turned, pool, index, table), pool[[19, 1, 16], :4].T)

@@ -536,16 +536,13 @@ def test_operator_without_a_tile_form_is_named_with_its_line():
     @pl.program
     class P:
         @pl.function(type=pl.FunctionType.InCore)
-        def k(
-            self,
-            x: pl.Tensor[[16, 32], pl.FP32],
-            i: pl.Tensor[[16, 8], pl.INT32],
-        ) -> pl.Tensor[[16, 8], pl.FP32]:
-            y = pl.gather(x, dim=-1, index=i)
+        def k(self, x: pl.Tensor[[16, 32], pl.FP32]) -> pl.Tensor[[16, 32], pl.FP32]:
+            m = pl.tensor.alloc(pl.Mem.Vec, 64)
+            y = pl.neg(x)
             return y
 
     with pytest.raises(
-        ValueError, match=r"tensor\.gather has no registered tile conversion.*test_convert.*:\d+"
+        ValueError, match=r"tensor\.alloc has no registered tile conversion.*test_convert.*:\d+"
     ):
         converted(P)
 

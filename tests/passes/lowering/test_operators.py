@@ -138,9 +138,35 @@ def test_block_index_of_a_launch():
     check_meaning(P, random_args((64, 32), (64, 32)))
 
 
-def test_column_reduction_of_a_batch_is_refused():
-    with pytest.raises(ValueError, match="needs a matrix, got rank 3"):
-        check("o = pl.assemble(o, pl.col_sum(b), [0, 0, 0])", (4, 16, 32))
+@pytest.mark.parametrize("reduction", ["col_sum", "col_max", "col_min"])
+def test_column_reduction_of_a_batch_reduces_each_matrix(reduction: str):
+    check(f"o = pl.assemble(o, pl.{reduction}(b), [0, 0, 0])", (4, 1, 32))
+
+
+def test_column_reduction_of_a_batch_that_is_valid_in_part_is_refused():
+    window = "pl.slice(b, [4, 16, 32], [0, 0, 0], valid_shape=[4, n, 32])"
+    with pytest.raises(
+        ValueError, match=r"tensor\.col_sum in a kernel takes a tensor of rank 3 only when all"
+    ):
+        check(f"o = pl.assemble(o, pl.col_sum({window}), [0, 0, 0])", (4, 1, 32))
+
+
+def test_minimum_of_a_single_column_is_that_column():
+    check("o = pl.assemble(o, pl.row_min(v), [0, 0])")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "pl.add(b, x)",
+        "pl.sub(b, r)",
+        "pl.mul(pl.reshape(x, [1, 16, 32]), pl.reshape(pl.col_sum(x), [1, 1, 32]))",
+        "pl.maximum(b, pl.reshape(v, [1, 16, 1]))",
+        "pl.cmp(b, x, cmp_type=2)",
+    ],
+)
+def test_operands_of_lower_rank_repeat_along_the_axes_they_lack(expression: str):
+    check(f"o = pl.assemble(o, {expression}, [0, 0, 0])", (4, 16, 32))
 
 
 def test_integer_division_truncates_and_keeps_its_type():

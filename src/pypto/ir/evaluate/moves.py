@@ -284,6 +284,15 @@ def _gather_row(call: MoveCall) -> Moved:
     return out, call.valids[0]
 
 
+def _paged_gather(call: MoveCall) -> Moved:
+    pool, indices, table = call.args
+    block, first = call.kwargs["block_size"], call.kwargs.get("col_off", 0)
+    logical = indices.reshape(-1)[: call.kwargs["max_indices"]].astype(np.int64)
+    rows = table.reshape(-1)[logical // block].astype(np.int64) * block + logical % block
+    cells = pool[rows, first : first + call.kwargs["size"]]
+    return np.ascontiguousarray(cells.T if call.kwargs.get("is_trans") else cells), call.shape
+
+
 def _pairs(data: Array) -> tuple[Array, Array]:
     """Values and index words of interleaved sort records."""
     return data[..., 0::2], data[..., 1::2]
@@ -340,6 +349,7 @@ MOVES: dict[str, Callable[[MoveCall], Moved]] = {
     "create": _create, "ci": _ci, "tri": _tri, "concat": _concat, "write": _write,
     "gather_mask": _gather_mask, "scatter_mask": _scatter_mask, "gather": _gather,
     "gather_flat": _gather_flat, "scatter": _scatter, "scatter_flat": _scatter_flat,
-    "scatter_update": _scatter_update, "gather_row": _gather_row, "sort32": _sort32,
+    "scatter_update": _scatter_update, "gather_row": _gather_row,
+    "paged_gather": _paged_gather, "sort32": _sort32,
     "mrgsort_blocks": _mrgsort_blocks, "mrgsort_lists": _mrgsort_lists,
 }  # fmt: skip

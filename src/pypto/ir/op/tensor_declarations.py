@@ -26,7 +26,6 @@ from pypto.ir.types import ArrayType, PtrType, ScalarType, Type, scalar_type
 
 _INHERITS = MemorySpec((), INHERIT)
 _ATOMIC_WRITE = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrite)
-_OTHER = "it has no CPU kernel yet"
 
 
 # --- elementwise ----------------------------------------------------------------------------------
@@ -406,7 +405,7 @@ def _declare_products_and_permutations() -> None:
         rules.paged_gather("tensor.paged_gather"),
         "paged_gather",
         "src: plain, indices: plain, block_table: plain",
-        Opaque(_OTHER),
+        Move("paged_gather"),
         "block_size col_off is_b_matrix is_trans max_indices size space",
     )
 

@@ -16,6 +16,17 @@ from pypto.core.dtype import DataType
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.views import same_extents
 from pypto.passes.convert_tensor_to_tile_ops.broadcast import add_like, divide, expanded, subtract
+from pypto.passes.convert_tensor_to_tile_ops.gathers import (
+    expand_clone,
+    gather,
+    gather_compare,
+    gather_row,
+    merge_lists,
+    paged_gather,
+    scatter,
+    scatter_mask,
+    scatter_update,
+)
 from pypto.passes.convert_tensor_to_tile_ops.kernel import Converter, KernelLowering, Mat, Vec
 from pypto.passes.convert_tensor_to_tile_ops.matrix import matmul, matmul_acc
 from pypto.passes.convert_tensor_to_tile_ops.pieces import (
@@ -177,15 +188,32 @@ def _row_scratch(k: KernelLowering, name: str, tile: ir.TileType) -> ir.Expr:
 
 
 def _column_reduction(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
+    """Over the second-last axis. A tile is reduced over its first, so a stack of matrices is turned first."""
     name = f"tile.{call.op.name.removeprefix('tensor.')}"
     tile = k.tile(call.args_[0])
     shape = tile_type(tile).shape_
-    if len(shape) != 2:
+    if len(shape) == 2:
+        return _reduced_columns(k, name, tile)
+    if not same_extents(shape, tile_type(tile).get_effective_tile_view().valid_shape_):
         raise ValueError(
-            f"{call.op.name} in a kernel needs a matrix, got rank {len(shape)}; reshape it first [{k.span}]"
+            f"{call.op.name} in a kernel takes a tensor of rank {len(shape)} only when all of it is valid; "
+            f"fill the padding first [{k.span}]"
         )
+    *stack, rows, columns = shape
+    count = k.index(1)
+    for extent in stack:
+        if not isinstance(extent, ir.ConstInt):
+            raise ValueError(f"{call.op.name} in a kernel needs extents known at compile time [{k.span}]")
+        count = k.index(count.value * extent.value)
+    matrices = k.let("matrices", k.op("tile.reshape", [tile, tuple_of(k, (count, rows, columns))]))
+    turned = k.let("turned", k.op("tile.transpose", [matrices, k.index(0), k.index(1)]))
+    reduced = k.let("col_reduced", _reduced_columns(k, name, turned))
+    return k.op("tile.reshape", [reduced, tuple_of(k, (*stack, k.index(1), columns))])
+
+
+def _reduced_columns(k: KernelLowering, name: str, tile: ir.Expr) -> ir.Call:
     if name.endswith(("argmax", "argmin")):
-        return k.op(name, [tile, scratch(k, "tmp_tile", shape, tile_type(tile).dtype)])
+        return k.op(name, [tile, scratch(k, "tmp_tile", tile_type(tile).shape_, tile_type(tile).dtype)])
     return k.op(name, [tile])
 
 
@@ -379,6 +407,15 @@ CONVERTERS: Mapping[str, Converter] = {
     "tensor.dim": _dim,
     "tensor.reshape": _reshape,
     "tensor.transpose": _transpose,
+    "tensor.expand_clone": expand_clone,
+    "tensor.gather": gather,
+    "tensor.gather_compare": gather_compare,
+    "tensor.gather_row": gather_row,
+    "tensor.mrgsort_format2": merge_lists,
+    "tensor.paged_gather": paged_gather,
+    "tensor.scatter": scatter,
+    "tensor.scatter_mask": scatter_mask,
+    "tensor.scatter_update": scatter_update,
     "tile.load": _load,
     "tile.store": _store,
 }

@@ -326,6 +326,13 @@ class KernelLowering:
         """What an operand has become: the tile of a value, the operand itself otherwise."""
         return self._renamed.get(expr, expr) if isinstance(expr, ir.Var) else expr
 
+    def nested(self, write: Callable[[], None]) -> list[ir.Stmt]:
+        """What `write` emits, as the statements of a body of its own."""
+        outer, self._block = self._block, []
+        write()
+        block, self._block = self._block, outer
+        return block
+
     def is_memory(self, expr: ir.Expr) -> bool:
         """Whether the operand stands for global memory rather than for a tile."""
         return is_tensor(self.current(expr))

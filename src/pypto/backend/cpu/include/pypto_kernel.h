@@ -482,6 +482,28 @@ struct PerRowBlock {
     PYPTO_INLINE RepeatedBlock<T, C> row(int64_t i) const { return {data + i * RS}; }
 };
 
+// A tile of more than two dimensions, repeated along those in which it has one element. STEPS are pairs, the last
+// leading dimension first: how long the dimension of the result is, and how many rows of the tile one step takes.
+template <typename T, int RS, int CS, int... STEPS>
+struct Repeated {
+    static constexpr bool IS_FLAT = false;
+    const T* data;
+    PYPTO_INLINE RowElements<const T, CS> row(int64_t i) const {
+        constexpr int steps[] = {STEPS...};
+        int64_t at = 0;
+        for (unsigned k = 0; k < sizeof...(STEPS); k += 2) {
+            at += i % steps[k] * steps[k + 1];
+            i /= steps[k];
+        }
+        return {data + at * RS};
+    }
+};
+
+template <bool HAS_COLUMNS, int... STEPS, typename T, int R, int C, int RS, int CS>
+PYPTO_INLINE Repeated<T, RS, HAS_COLUMNS ? CS : 0, STEPS...> repeated(const Tile<T, R, C, RS, CS>& tile) {
+    return {tile.data};
+}
+
 template <typename T, int R, int C, int RS>
 PYPTO_INLINE PerRowBlock<T, C, RS> per_row_block(const Tile<T, R, C, RS, 1>& tile) {
     return {tile.data};
@@ -517,6 +539,11 @@ PYPTO_INLINE PerColumn<T, CS> operand(const PerColumn<T, CS>& vector) {
 template <typename T, int C, int RS>
 PYPTO_INLINE PerRowBlock<T, C, RS> operand(const PerRowBlock<T, C, RS>& vector) {
     return vector;
+}
+
+template <typename T, int RS, int CS, int... STEPS>
+PYPTO_INLINE Repeated<T, RS, CS, STEPS...> operand(const Repeated<T, RS, CS, STEPS...>& tile) {
+    return tile;
 }
 
 template <typename T, typename F, typename... Rows>

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pypto import ir
 from pypto.codegen.kernel.elements import Element, element_of
 from pypto.codegen.kernel.formula import FormulaRenderer, calls_float_function
-from pypto.codegen.kernel.layout import TileLayout
+from pypto.codegen.kernel.layout import TileLayout, constant_extents
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.ir.meaning import OPERAND_NAMES, Elementwise, Partial, operands_used
 
@@ -87,10 +87,36 @@ def _broadcast(context: OpContext, index: int, layout: TileLayout) -> str:
         and layout.cols % source.cols == 0
     ):
         return f"pypto::per_row_block({name})"
-    raise ValueError(
-        f"operand {index} of [{source.rows}, {source.cols}] cannot be broadcast to "
-        f"[{layout.rows}, {layout.cols}]"
-    )
+    return f"pypto::repeated<{_repetition(context, index)}>({name})"
+
+
+def _repetition(context: OpContext, index: int) -> str:
+    """Template arguments that repeat an operand of any rank: see `pypto::Repeated`.
+
+    Raises:
+        ValueError: the shapes of the operands do not broadcast.
+    """
+    shapes = [_constant_shape(arg) for arg in context.args if isinstance(arg.type, ir.TileType)]
+    rank = max(map(len, shapes))
+    own = [1] * (rank - len(_constant_shape(context.args[index]))) + _constant_shape(context.args[index])
+    wanted = [
+        max(extents) for extents in zip(*([1] * (rank - len(each)) + each for each in shapes), strict=True)
+    ]
+    if any(extent not in (1, target) for extent, target in zip(own, wanted, strict=True)):
+        raise ValueError(f"operand {index} of {own} cannot be broadcast to {wanted}")
+    steps, rows = [], 1
+    for extent, target in zip(reversed(own[:-1]), reversed(wanted[:-1]), strict=True):
+        steps += [target, 0 if extent == 1 else rows]
+        rows *= extent
+    has_columns = "true" if own[-1] == wanted[-1] else "false"
+    return ", ".join([has_columns, *map(str, steps)])
+
+
+def _constant_shape(tile: ir.Expr) -> list[int]:
+    assert isinstance(tile.type, ir.TileType)
+    extents = constant_extents(tile.type.shape_)
+    assert extents is not None
+    return extents
 
 
 def _lambda(captures: list[str], operands: list[Operand], body: str) -> str:
@@ -111,7 +137,7 @@ def _emit_packed(context: OpContext, meaning: Elementwise) -> None:
     tiles = [i for i in range(len(context.args)) if context.is_tile(i)]
     layout = max((context.layout(i) for i in tiles), key=lambda layout: layout.rows * layout.cols)
     cols = max(context.layout(i).cols for i in tiles)
-    rows = max(context.layout(i).rows for i in tiles)
+    rows = context.result_layout.rows
     element = _common_element(context, tiles)
     layout = replace(layout, rows=rows, cols=cols, row_stride=cols, col_stride=1)
     captures, operands, names = _operands(context, meaning, element, element.compute, layout)

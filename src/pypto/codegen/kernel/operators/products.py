@@ -28,8 +28,9 @@ def emit_reduce(context: OpContext, meaning: Reduce) -> None:
     if out is None:
         return
     context.emitter.headers.add("pypto_reduce.h")
-    if not is_row and context.layout(0).cols != context.result_layout.cols:
+    if not is_row and context.result_layout.rows != 1:
         source = _first_axis_as_rows(context, source)
+        out = f"pypto::reshape<1, {context.result_layout.rows * context.result_layout.cols}>({out})"
     kind = "arg" if meaning.combine.startswith("arg") else "reduce"
     axis = "rows" if is_row else "cols"
     context.emitter.line(f"pypto::{kind}_{axis}<pypto::{_COMBINE[meaning.combine]}>({out}, {source});")

@@ -1,0 +1,315 @@
+"""Operators written in the DSL, compiled, run and compared with numpy.
+
+A case is a few statements. Several cases share a kernel, so that the compiler starts a few times only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+
+Arrays = Mapping[str, np.ndarray]
+rng = np.random.default_rng(7)
+
+_NAMES = {
+    np.dtype(np.float32): "FP32",
+    np.dtype(np.float16): "FP16",
+    np.dtype(ml_dtypes.bfloat16): "BF16",
+    np.dtype(np.int8): "INT8",
+    np.dtype(np.int16): "INT16",
+    np.dtype(np.int32): "INT32",
+    np.dtype(np.uint32): "UINT32",
+}
+UNTOUCHED = 77
+CASES_PER_KERNEL = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, statements that assign `o`, and what `o` must hold. `kernel` is written with tiles."""
+
+    name: str
+    body: str
+    inputs: dict[str, np.ndarray]
+    expected: np.ndarray
+    tolerance: float = 0.0
+    kernel: bool = False
+    output: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "output", np.full(self.expected.shape, UNTOUCHED, self.expected.dtype))
+
+    def parameters(self, prefix: str) -> list[str]:
+        shown = [f"{prefix}{name}: {annotation(array)}" for name, array in self.inputs.items()]
+        return [*shown, f"{prefix}o: pl.Out[{annotation(self.expected)}]"]
+
+
+def annotation(array: np.ndarray) -> str:
+    return f"pl.Tensor[{list(array.shape)}, pl.{_NAMES[array.dtype]}]"
+
+
+def program_of(cases: list[Case]) -> str:
+    """One entry function with a kernel for every few cases."""
+    kernels: list[str] = []
+    statements: list[str] = []
+    for first in range(0, len(cases), CASES_PER_KERNEL):
+        group = list(enumerate(cases))[first : first + CASES_PER_KERNEL]
+        kernels_before = len(kernels)
+        lines = [line for number, case in group for line in renamed(case, f"c{number}_")]
+        if cases[0].kernel:
+            outputs = [f"c{number}_o" for number, _ in group]
+            parameters = [each for number, case in group for each in case.parameters(f"c{number}_")]
+            types = ", ".join(annotation(case.expected) for _, case in group)
+            kernels += [
+                "    @pl.function(type=pl.FunctionType.InCore)",
+                f"    def k{kernels_before}(self, {', '.join(parameters)}) -> tuple[{types}]:",
+                *(f"        {line}" for line in lines),
+                f"        return {', '.join(outputs)}",
+            ]
+            arguments = ", ".join(parameter.split(":")[0] for parameter in parameters)
+            statements.append(f"{', '.join(outputs)} = self.k{kernels_before}({arguments})")
+        else:
+            statements += ["with pl.at(level=pl.Level.CORE_GROUP):", *("    " + line for line in lines)]
+    parameters = [each for number, case in enumerate(cases) for each in case.parameters(f"c{number}_")]
+    results = [f"c{number}_o" for number in range(len(cases))]
+    types = ", ".join(annotation(case.expected) for case in cases)
+    kind = "(type=pl.FunctionType.Orchestration)" if kernels else ""
+    return "\n".join([
+        "import pypto.language as pl", "@pl.program", "class P:", *kernels, f"    @pl.function{kind}",
+        f"    def main(self, {', '.join(parameters)}) -> tuple[{types}]:",
+        *(f"        {line}" for line in statements), f"        return {', '.join(results)}",
+    ])  # fmt: skip
+
+
+def renamed(case: Case, prefix: str) -> list[str]:
+    """The statements of a case with names that no other case has."""
+    lines = case.body.strip().splitlines()
+    assigned = {names for line in lines for names in re.findall(r"^\s*(?:for )?([\w, ]+?) (?:=|in) ", line)}
+    local = {name.strip() for names in assigned for name in names.split(",")} | {*case.inputs, "o"}
+    pattern = rf"\b({'|'.join(sorted(local))})\b(?!=)"
+    return [re.sub(pattern, rf"{prefix}\1", line) for line in lines]
+
+
+CASES: list[Case] = []
+
+
+def tensors(
+    name: str, body: str, expected: Callable[..., Any], tolerance: float = 0.0, **inputs: Any
+) -> None:
+    CASES.append(Case(name, body, inputs, np.asarray(expected(**inputs)), tolerance))
+
+
+def tiles(name: str, body: str, expected: Callable[..., Any], tolerance: float = 0.0, **inputs: Any) -> None:
+    CASES.append(Case(name, body, inputs, np.asarray(expected(**inputs)), tolerance, kernel=True))
+
+
+def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def indices(*shape: int, below: int, dtype: Any = np.int32) -> np.ndarray:
+    return rng.integers(0, below, shape).astype(dtype)
+
+
+# ---- picking and placing in tensors -----------------------------------------------------------------------
+
+
+def along(a: np.ndarray, i: np.ndarray, axis: int) -> np.ndarray:
+    kept = tuple(slice(None) if d == axis else slice(0, extent) for d, extent in enumerate(i.shape))
+    return np.take_along_axis(a[kept], i.astype(np.int64), axis)
+
+
+for _axis in (0, 1):
+    tensors(
+        f"gather_along_dimension_{_axis}",
+        f"o = pl.assemble(o, pl.gather(a, {_axis}, i), [0, 0])",
+        lambda a, i, axis=_axis: along(a, i, axis),
+        a=floats(4, 17),
+        i=indices(3, 5, below=4),
+    )
+tensors(
+    "gather_of_a_stack_of_matrices",
+    "o = pl.assemble(o, pl.gather(a, 1, i), [0, 0, 0])",
+    lambda a, i: along(a, i, 1),
+    a=floats(3, 4, 5),
+    i=indices(2, 3, 3, below=4),
+)
+tensors(
+    "gather_with_sixteen_bit_indices",
+    "o = pl.assemble(o, pl.gather(a, -1, i), [0, 0])",
+    lambda a, i: along(a, i, 1),
+    a=floats(4, 16, dtype=np.float16),
+    i=indices(4, 7, below=16, dtype=np.int16),
+)
+tensors(
+    "gather_compare_gives_indices_and_counts",
+    "found, count = pl.gather(a, kvalue=1.5, cmp_mode='gt', out_cols=4, offset=10)\n"
+    "o = pl.assemble(o, count, [0, 0])\n"
+    "o = pl.assemble(o, pl.slice(found, [1, 2], [0, 0]), [0, 2])",
+    lambda a: np.array([[3, 1, 11, 12]], np.int32),
+    a=np.array([[1, 5, 2, 7], [9, 1, 1, 1]], np.float32),
+)
+tensors(
+    "gather_row_in_a_loop_and_both_branches",
+    "t = pl.full([8, 16], pl.FP32, value=0.0)\n"
+    "for j in pl.range(8):\n"
+    "    if j < 4:\n"
+    "        t = pl.gather_row(t, a, [j, 0], [j * 3, 0], [1, 16])\n"
+    "    else:\n"
+    "        t = pl.gather_row(t, b, [j, 0], [j, 0], [1, 16])\n"
+    "o = pl.assemble(o, t, [0, 0])",
+    lambda a, b: np.concatenate([a[0:12:3], b[4:8]]),
+    a=floats(30, 16),
+    b=floats(30, 16),
+)
+tensors(
+    "gather_row_window_overhangs_its_target",
+    "t = pl.full([16, 32], pl.FP32, value=1.0)\n"
+    "u = pl.gather_row(t, a, [12, 0], [2, 0], [16, 32], valid_shape=[3, 32])\n"
+    "o = pl.assemble(o, u, [0, 0])",
+    lambda a: np.concatenate([np.ones((12, 32), np.float32), a[2:5], np.ones((1, 32), np.float32)]),
+    a=floats(30, 32),
+)
+tensors(
+    "gather_row_fills_a_matrix_operand",
+    "t = pl.create_l1([16, 8], pl.FP32, transpose=True)\n"
+    "for j in pl.range(8):\n"
+    "    v = pl.read(s, j)\n"
+    "    t = pl.gather_row(t, a, [0, j], [pl.cast(v, pl.INDEX), 0], [1, 16], transpose=True)\n"
+    "o = pl.assemble(o, pl.matmul(t, b), [0, 0])",
+    lambda a, s, b: a[s].T @ b,
+    1e-4,
+    a=floats(30, 16),
+    s=indices(8, below=30),
+    b=floats(8, 8),
+)
+_PAGED: dict[str, np.ndarray] = {
+    "a": floats(32, 16),
+    "i": np.array([3, 9, 0, 17], np.int32),
+    "t": np.array([2, 0, 1, 3], np.int32),
+}
+tensors(
+    "paged_gather",
+    "o = pl.assemble(o, pl.paged_gather(a, i, t, 8, 8, 4, col_off=4), [0, 0])",
+    lambda a, i, t: a[t[i // 8] * 8 + i % 8, 4:12],
+    **_PAGED,
+)
+tensors(
+    "paged_gather_transposed",
+    "o = pl.assemble(o, pl.paged_gather(a, i, t, 8, 8, 4, is_trans=True), [0, 0])",
+    lambda a, i, t: a[t[i // 8] * 8 + i % 8, 0:8].T,
+    **_PAGED,
+)
+
+
+def scattered(a: np.ndarray, i: np.ndarray, s: np.ndarray) -> np.ndarray:
+    out = a.copy()
+    np.put_along_axis(out[: len(i)], i.astype(np.int64), s, 1)
+    return out
+
+
+for _dtype in (np.float32, np.float16, ml_dtypes.bfloat16, np.int8):
+    _wide = np.dtype(_dtype).itemsize == 4
+    tensors(
+        f"scatter_of_{np.dtype(_dtype).name}_keeps_its_input",
+        "r = pl.scatter(a, -1, i, s)\no = pl.assemble(o, r, [0, 0])\no = pl.assemble(o, a, [4, 0])",
+        lambda a, i, s: np.concatenate([scattered(a, i, s), a]),
+        a=(floats(4, 8) * 9).astype(_dtype),
+        i=np.array([[0, 7, 3], [2, 1, 0], [5, 6, 4]], np.int32 if _wide else np.int16),
+        s=(floats(3, 3) * 9).astype(_dtype),
+    )
+tensors(
+    "scatter_by_mask_keeps_the_other_columns",
+    "o = pl.assemble(o, pl.scatter(a, mask_pattern=2, dst=b), [0, 0])",
+    lambda a, b: np.where(np.arange(32) % 2 == 1, np.repeat(a, 2, 1), b),
+    a=floats(3, 16),
+    b=floats(3, 32),
+)
+tensors(
+    "scatter_update_takes_the_last_of_repeated_rows",
+    "o = pl.assemble(o, pl.scatter_update(a, -2, i, s), [0, 0])",
+    lambda a, i, s: np.stack([s[2] if row == 2 else s[1] if row == 5 else a[row] for row in range(8)]),
+    a=floats(8, 16),
+    i=np.array([[2, 5, 2]], np.int32),
+    s=floats(3, 16),
+)
+tensors(
+    "sorted_lists_merge",
+    "left = pl.sort32(a, pl.arange(0, [1, 32], dtype=pl.UINT32))\n"
+    "right = pl.sort32(b, pl.arange(32, [1, 32], dtype=pl.UINT32))\n"
+    "merged = pl.mrgsort(left, right)\n"
+    "o = pl.assemble(o, pl.gather(merged, mask_pattern=2, output_dtype=pl.INT32), [0, 0])",
+    lambda a, b: np.argsort(-np.concatenate([a, b], 1), kind="stable").astype(np.int32),
+    a=floats(1, 32),
+    b=floats(1, 32),
+)
+
+# ---- shapes -----------------------------------------------------------------------------------------------
+
+tensors(
+    "operands_repeat_along_axes_in_the_middle",
+    "o = pl.assemble(o, pl.sub(a, b), [0, 0, 0])",
+    lambda a, b: a - b,
+    a=floats(3, 1, 7),
+    b=floats(1, 5, 7),
+)
+tensors(
+    "comparisons_repeat_their_operands",
+    "o = pl.assemble(o, pl.cmp(a, b, cmp_type=4), [0, 0, 0])",
+    lambda a, b: (a > b).astype(np.float32),
+    a=floats(3, 1, 7),
+    b=floats(1, 5, 7),
+)
+tensors(
+    "expand_clone",
+    "o = pl.assemble(o, pl.expand_clone(a, b), [0, 0, 0])",
+    lambda a, b: np.broadcast_to(a, b.shape).copy(),
+    a=floats(2, 1, 4),
+    b=floats(2, 3, 4),
+)
+tensors(
+    "columns_of_a_batch_reduce",
+    "o = pl.assemble(o, pl.col_sum(a), [0, 0, 0])",
+    lambda a: a.sum(1, keepdims=True),
+    1e-5,
+    a=floats(3, 4, 5),
+)
+tensors(
+    "column_index_of_a_batch",
+    "o = pl.assemble(o, pl.col_argmax(a), [0, 0, 0])",
+    lambda a: a.argmax(1)[:, None].astype(np.int32),
+    a=floats(3, 4, 5),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Case]]:
+    """All cases after one run."""
+    for kernel in (False, True):
+        cases = [case for case in CASES if case.kernel is kernel]
+        if cases:
+            folder: Path = tmp_path_factory.mktemp("operators")
+            compiled = ir.compile(pl.parse_program(program_of(cases)), output_dir=str(folder))
+            compiled(*(array for case in cases for array in (*case.inputs.values(), case.output)))
+    yield {case.name: case for case in CASES}
+
+
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_operator_computes_what_numpy_does(name: str, finished: Mapping[str, Case]) -> None:
+    case = finished[name]
+    np.testing.assert_allclose(
+        case.output.astype(np.float64),
+        case.expected.astype(np.float64),
+        rtol=case.tolerance,
+        atol=case.tolerance,
+    )
