@@ -258,12 +258,43 @@ def test_orchestrations_and_functions_without_escapes_are_returned_themselves() 
     assert passes.ctrl_flow_transform()(source) is source
 
 
-def test_an_escape_from_an_if_that_returns_values_is_a_clear_error() -> None:
+def test_an_escape_inside_an_if_that_returns_values_keeps_them() -> None:
     result = var("r")
     nested = if_(ir.gt(i, c(5)), BREAK)
     stmt = ir.IfStmt(ir.gt(i, c(3)), seq(nested, ir.YieldStmt([a], S)), ir.YieldStmt([b], S), [result], S)
-    with pytest.raises(ValueError, match="returns values is not supported"):
-        passes.ctrl_flow_transform()(kernel(for_(seq(stmt, ir.AssignStmt(b, result, S)))))
+    text = lowered(kernel(for_(seq(stmt, ir.AssignStmt(b, ir.add(result, c(1)), S)))))
+    assert "    r = a" in text and "        b = r + 1" in text
+
+
+def test_break_and_continue_in_one_loop_that_carries_values() -> None:
+    acc, result, x, y = ir.IterArg("acc", SCALAR, n, S), var("result"), var("x"), var("y")
+    body = seq(
+        if_(ir.eq(i, c(1)), CONTINUE),
+        ir.AssignStmt(x, ir.add(acc, c(1)), S),
+        if_(ir.gt(i, c(3)), BREAK),
+        ir.AssignStmt(y, ir.add(x, i), S),
+        ir.YieldStmt([y], S),
+    )
+    loop = ir.ForStmt(i, c(0), c(10), c(1), [acc], body, [result], S)
+    main = ir.Function(
+        "main", [n], [SCALAR], seq(loop, ir.ReturnStmt([result], S)), S, type=ir.FunctionType.InCore
+    )
+    converted = passes.convert_to_ssa()(passes.ctrl_flow_transform()(ir.Program([main], "P", S)))
+    assert passes.PropertyVerifierRegistry.verify(passes.get_default_verify_properties(), converted) == []
+    assert run(converted, "main", 10) == [10 + (1 + 0) + (1 + 2) + (1 + 3)]
+
+
+def test_an_escape_inside_an_if_that_computes_a_tensor_is_a_clear_error() -> None:
+    tensor = ir.TensorType([4], ir.DataType.FP32)
+    x, made, result = (ir.Var(name, tensor, S) for name in ("x", "made", "r"))
+    compute = ir.AssignStmt(made, ir.op.tensor.add(x, x), S)
+    then = seq(if_(ir.gt(i, c(5)), BREAK), compute, ir.YieldStmt([made], S))
+    other = ir.Var("other", tensor, S)
+    otherwise = seq(ir.AssignStmt(other, ir.op.tensor.mul(x, x), S), ir.YieldStmt([other], S))
+    loop = for_(ir.IfStmt(ir.gt(i, c(3)), then, otherwise, [result], S))
+    main = ir.Function("main", [x], [], loop, S, type=ir.FunctionType.InCore)
+    with pytest.raises(ValueError, match="returns the new tensor 'r' is not supported"):
+        passes.ctrl_flow_transform()(ir.Program([main], "P", S))
 
 
 def test_names_after_ssa_conversion() -> None:

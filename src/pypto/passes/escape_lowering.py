@@ -12,6 +12,9 @@ that flag is cleared right before the `if`, once per iteration.
 
 If the loop carries values (SSA form), every `if` made here carries them too: the escaping side yields the
 values at the escape, the other side the ones it computes.
+
+The results of an `if` with an escape deeper inside become plain assignments in its branches, for ConvertToSSA
+to merge. They start from some value of their type, which nobody reads: what follows is guarded.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto import ir
-from pypto.ir.walk import vars_in
+from pypto.ir.rewrite import definitions_of
+from pypto.ir.walk import vars_in, walk_stmts
 from pypto.passes.auto_name import auto_name, base_of
 from pypto.passes.statement_lists import flat_stmts
 
@@ -41,10 +45,11 @@ class Carried:
 
 
 class FreshNames:
-    """Fresh variables of one function; one counter for all of them."""
+    """Fresh variables of one function; one counter for all. `merged` are those that an `if` returns."""
 
     def __init__(self) -> None:
         self._counter = itertools.count()
+        self.merged: set[ir.Var] = set()
 
     def var(self, base: str, role: str, type_: ir.Type, span: ir.Span) -> ir.Var:
         """Make `<base>__<role>_v<k>`."""
@@ -87,6 +92,7 @@ class EscapeLowering:
         self._carried = carried
         self._span = span
         self._in_body: frozenset[ir.Var] = frozenset()
+        self._meant: dict[ir.Var, ir.Expr] = {}  # what merged variables are in the branch being lowered
 
     def lower_body(self, stmts: list[ir.Stmt], flag: ir.Var | None) -> Lowered:
         """Return the statements without escapes, and the values that the body now yields."""
@@ -140,8 +146,11 @@ class EscapeLowering:
             then_stmts += rest
         elif not else_escapes:
             else_stmts += rest
+        self._enter_branch(stmt, stmt.then_body)
         then_done, then_values = self._lower(then_stmts, normal, set(defined), flag)
+        self._enter_branch(stmt, stmt.else_body)
         else_done, else_values = self._lower(else_stmts, normal, set(defined), flag)
+        self._leave_branch(stmt)
         phis = self._phis(then_values if then_escapes else else_values)
         merged = self._if(stmt, then_done, then_values, else_done, else_values, phis, closed=flag is not None)
         return [merged], list(phis)
@@ -157,6 +166,8 @@ class EscapeLowering:
         """Second shape: what follows `stmt` runs unless the escape inside it was taken."""
         taken = flag if flag is not None else self._names.flag("continue", stmt.span)
         done = [] if flag is not None else [assign_flag(taken, False, stmt.span)]
+        if isinstance(stmt, ir.IfStmt):
+            done += [self._any_value(stmt, index) for index in range(len(stmt.return_vars_))]
         nested, escaped = self._nested(stmt, defined, taken)
         done.append(nested)
         rest_done, rest_values = self._lower(rest, normal, defined, flag)
@@ -177,17 +188,15 @@ class EscapeLowering:
         """Lower a statement with the escape somewhere inside; the values count only if the flag is set."""
         unused: list[ir.Expr] = list(self._carried.iter_args) if self._carried is not None else []
         if isinstance(stmt, ir.IfStmt):
-            if stmt.return_vars_:
-                raise ValueError(
-                    "break or continue inside an `if` that returns values is not supported; "
-                    f"assign the variables in the branches instead [{stmt.span}]"
-                )
+            self._enter_branch(stmt, stmt.then_body)
             then_done, then_values = self._lower(
                 _branch_stmts(stmt, stmt.then_body), unused, set(defined), flag
             )
+            self._enter_branch(stmt, stmt.else_body)
             else_done, else_values = self._lower(
                 _branch_stmts(stmt, stmt.else_body), unused, set(defined), flag
             )
+            self._leave_branch(stmt)
             phis = self._phis(then_values)
             closed = self._carried is not None
             merged = self._if(stmt, then_done, then_values, else_done, else_values, phis, closed=closed)
@@ -195,6 +204,36 @@ class EscapeLowering:
         assert isinstance(stmt, ir.ScopeStmt)
         body, values = self._lower(flat_stmts(stmt.body), unused, defined, flag)
         return stmt.replace(body=ir.flatten_stmts(body, stmt.body.span)), values
+
+    def _enter_branch(self, stmt: ir.IfStmt, body: ir.Stmt | None) -> None:
+        self._leave_branch(stmt)
+        last = ir.get_last_yield_stmt(body) if body is not None else None
+        if last is not None:
+            pairs = zip(stmt.return_vars_, last.value_, strict=False)
+            self._meant.update((var, value) for var, value in pairs if var in self._names.merged)
+
+    def _leave_branch(self, stmt: ir.IfStmt) -> None:
+        for result in stmt.return_vars_:
+            self._meant.pop(result, None)
+
+    def _any_value(self, stmt: ir.IfStmt, index: int) -> ir.AssignStmt:
+        """Assign some value to a result of `stmt`, in front of it."""
+        result = stmt.return_vars_[index]
+        inside = {var for inner in walk_stmts(stmt) for var in definitions_of(inner)}
+        yields = [
+            ir.get_last_yield_stmt(body) for body in (stmt.then_body, stmt.else_body) if body is not None
+        ]
+        values = [each.value_[index] for each in yields if each is not None]
+        carried = self._carried.iter_args if self._carried is not None else ()
+        for value in (*values, *(each for each in carried if each.type == result.type)):
+            if isinstance(value, ir.Var) and value not in inside:
+                return ir.AssignStmt(result, value, stmt.span)
+        if isinstance(result.type, ir.ScalarType):
+            return ir.AssignStmt(result, _zero(result.type.dtype, stmt.span), stmt.span)
+        raise ValueError(
+            f"break or continue inside an `if` that returns the new tensor '{result.name_hint}' is not "
+            f"supported; assign the variable before the `if` and in the branches instead [{stmt.span}]"
+        )
 
     def _if(
         self,
@@ -218,24 +257,27 @@ class EscapeLowering:
         return ir.flatten_stmts([*stmts, ir.YieldStmt(values, span)], span)
 
     def _phis(self, values: list[ir.Expr]) -> list[ir.Var]:
-        return [
-            self._names.var(
-                base_of(value.name_hint) if isinstance(value, ir.Var) else "phi",
-                "phi",
-                value.type,
-                value.span,
-            )
-            for value in values
-        ]
+        phis = []
+        for value in values:
+            base = base_of(value.name_hint) if isinstance(value, ir.Var) else "phi"
+            phis.append(self._names.var(base, "phi", value.type, value.span))
+        self._names.merged.update(phis)
+        return phis
 
     def _values_at_escape(self, defined: set[ir.Var]) -> list[ir.Expr]:
         if self._carried is None:
             return []
         iter_args = frozenset(self._carried.iter_args)
+        values = [self._meant_by(value) for value in self._carried.values]
         return [
             value if self._is_known(value, iter_args, defined) else iter_arg
-            for value, iter_arg in zip(self._carried.values, self._carried.iter_args, strict=True)
+            for value, iter_arg in zip(values, self._carried.iter_args, strict=True)
         ]
+
+    def _meant_by(self, value: ir.Expr) -> ir.Expr:
+        while isinstance(value, ir.Var) and value in self._meant:
+            value = self._meant[value]
+        return value
 
     def _is_known(self, value: ir.Expr, iter_args: frozenset[ir.Var], defined: set[ir.Var]) -> bool:
         """Say whether the value that the body would yield already exists where the loop is left."""
@@ -244,6 +286,12 @@ class EscapeLowering:
         if self._escape is ir.BreakStmt:
             return False  # it belongs to the next iteration, which does not happen
         return all(var in defined or var not in self._in_body for var in vars_in(value))
+
+
+def _zero(dtype: ir.DataType, span: ir.Span) -> ir.Expr:
+    if dtype == _BOOL:
+        return ir.ConstBool(False, span)
+    return ir.ConstFloat(0.0, dtype, span) if dtype.is_float() else ir.ConstInt(0, dtype, span)
 
 
 def _branch_stmts(stmt: ir.IfStmt, body: ir.Stmt | None) -> list[ir.Stmt]:
