@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pypto.backend.handler import BackendHandler
+from pypto.backend.hardware import Cluster, Core, Die, Mem, SoC
+from pypto.backend.models import Backend, Backend910B, Backend950
 from pypto.backend.platforms import (
     BackendType,
     backend_of_platform,
+    get_backend_instance,
     get_backend_type,
+    get_handler,
     is_backend_configured,
     reset_for_testing,
     set_backend_type,
@@ -16,9 +21,20 @@ from pypto.backend.platforms import (
 )
 
 __all__ = [
-    "PartialCodegenError",
+    "Backend",
+    "Backend910B",
+    "Backend950",
+    "BackendHandler",
     "BackendType",
+    "Cluster",
+    "Core",
+    "Die",
+    "Mem",
+    "PartialCodegenError",
+    "SoC",
     "backend_of_platform",
+    "get_backend_instance",
+    "get_handler",
     "get_backend_type",
     "is_backend_configured",
     "reset_for_testing",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 
 from pypto.backend.capabilities import ASCEND_910B, ASCEND_950
+from pypto.backend.handler import BackendHandler
+from pypto.backend.models import Backend, Backend910B, Backend950
 from pypto.passes.target import set_target
 
 PLATFORMS = ("a2a3", "a2a3sim", "a5", "a5sim")
@@ -51,6 +53,16 @@ def get_backend_type() -> BackendType:
     if _configured is None:
         raise ValueError("Backend type not configured; call set_backend_type first")
     return _configured
+
+
+def get_backend_instance(backend: BackendType) -> Backend:
+    """The hardware description of an architecture."""
+    return Backend910B.instance() if backend is BackendType.Ascend910B else Backend950.instance()
+
+
+def get_handler() -> BackendHandler:
+    """The handler of the chosen architecture. Raises `ValueError` before `set_backend_type`."""
+    return get_backend_instance(get_backend_type()).get_handler()
 
 
 def is_backend_configured() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pypto.backend import Backend910B, get_handler, is_backend_configured
 from pypto.codegen.orchestration.dependencies import Dependency, dependencies_of, dependency_lines
 from pypto.codegen.orchestration.emission import Emission
 from pypto.codegen.orchestration.launches import Launch, Launches
@@ -154,10 +155,17 @@ def _launch_lines(emission: Emission, call: Call | Submit, launch: Launch, task:
         )
     lines = []
     if core_num is not None:
-        lines.append(f"{task}.launch_spec.set_block_num({scalar_text(_CountScope(emission), core_num)});")
+        count = scalar_text(_CountScope(emission), core_num)
+        lines.append(f"{task}.launch_spec.{_count_method()}({count});")
     if sync_start:
         lines.append(f"{task}.launch_spec.set_require_sync_start(true);")
     return lines
+
+
+def _count_method() -> str:
+    """What the configured architecture calls a block count; the runtime knows both names."""
+    handler = get_handler() if is_backend_configured() else Backend910B.instance().get_handler()
+    return handler.get_launch_spec_core_count_method()
 
 
 def _launch_spec(call: Call | Submit) -> tuple[Expr | None, bool]:
