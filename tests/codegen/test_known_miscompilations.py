@@ -204,6 +204,42 @@ z = self.double(c, z)
 """,
         lambda x, n: (2 * x + 1, 4 * x),
     ),
+    "loops of a manual scope start from what the statements before them gave": (
+        TWO_BUFFERS
+        + """
+a, last = pl.submit(self.add_to, x, a)
+b, other = pl.submit(self.add_to, x, b)
+with pl.manual_scope():
+    k: pl.Scalar[pl.INT64] = 1
+    if n > 3:
+        a, b = b, a
+        a, last = pl.submit(self.add_to, x, a, deps=[last, other])
+        k = n
+    for i in pl.range(n):
+        a, b = b, a
+        a, last = pl.submit(self.add_to, x, a, deps=[last])
+        k = k + i
+    for i in pl.range(2):
+        a, b = b, a
+        k = k * 2
+    y, first = pl.submit(self.scale, a, y, 1.0, k, deps=[last])
+    z, second = pl.submit(self.inc, b, z, deps=[last])
+""",
+        lambda x, n: (2 * x + 1 + 3 * x + 60, 3 * x + 3 * x + 1),
+    ),
+    "a buffer is as large as a loop before it computes": (
+        """
+k: pl.Scalar[pl.INT64] = 0
+for i in pl.range(n):
+    k = k + 8
+t = pl.create_tensor([k, 16], dtype=pl.FP32)
+last = pl.slice(t, [16, 16], [24, 0])
+last = self.inc(x, last)
+y = self.inc(last, y)
+z = self.inc(x, z)
+""",
+        lambda x, n: (x + 2, x + 1),
+    ),
     "a task id carried by a loop outside manual scopes is honoured": (
         """
 a = pl.create_tensor([16, 16], dtype=pl.FP32, manual_dep=True)

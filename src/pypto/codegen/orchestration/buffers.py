@@ -14,7 +14,7 @@ from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
 from pypto.ir.expr import Call, ConstInt, Expr, MakeTuple, Var
-from pypto.ir.stmt import AssignStmt, Stmt
+from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt
 from pypto.ir.walk import vars_in
 
 __all__ = ["allocate_ahead", "allocate_in_place", "is_create", "shape_elements", "uint_text"]
@@ -38,7 +38,7 @@ def allocate_ahead(emission: Emission, stmts: Sequence[Stmt]) -> set[int]:
     creates = [stmt for stmt in stmts if is_create(stmt)]
     if not creates:
         return set()
-    local = {id(stmt.var) for stmt in stmts if isinstance(stmt, AssignStmt)}
+    local = {id(var) for stmt in stmts for var in _defined(stmt)}
     ready: list[AssignStmt] = []
     for stmt in creates:
         assert isinstance(stmt, AssignStmt)
@@ -47,6 +47,13 @@ def allocate_ahead(emission: Emission, stmts: Sequence[Stmt]) -> set[int]:
     for start in range(0, len(ready), BATCH):
         _allocate(emission, ready[start : start + BATCH], ahead=True)
     return {id(stmt) for stmt in ready}
+
+
+def _defined(stmt: Stmt) -> tuple[Var, ...]:
+    """The variables that a statement gives to those that follow it."""
+    if isinstance(stmt, AssignStmt):
+        return (stmt.var,)
+    return stmt.return_vars_ if isinstance(stmt, ForStmt | WhileStmt | IfStmt) else ()
 
 
 def allocate_in_place(emission: Emission, stmt: AssignStmt) -> None:

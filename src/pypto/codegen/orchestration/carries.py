@@ -127,9 +127,12 @@ def raw_name(emission: Emission, var: Var) -> str:
     return emission.names.unique(var.name_hint)
 
 
-def emit_declaration(emission: Emission, text: str) -> None:
-    """A declaration that outlives a manual scope when it stands directly in one."""
+def emit_declaration(emission: Emission, kind: str, name: str, *, slots: int = 0, start: str = "") -> None:
+    """Declare a value that outlives a manual scope when it stands directly in one."""
+    text = f"{kind} {name}"
+    text += f"[{slots}];" if slots else f" = {start};" if start else ";"
     if emission.outside_manual_scope():
         emission.outer_line(text)
+        emission.block.declared_ahead.add(name)
     else:
         emission.line(text)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pypto.codegen.orchestration.carries import (
     Target,
     emit_declaration,
+    is_constant,
     raw_name,
     slot_fill,
     value_binding,
@@ -104,7 +105,7 @@ def _id_array_carry(
     """The ids of all iterations of a parallel loop, or of the parallel loop inside a sequential one."""
     arg, result = loop.iter_args_[index], loop.return_vars_[index]
     name = raw_name(emission, result)
-    emit_declaration(emission, f"PTO2TaskId {name}[{slots}];")
+    emit_declaration(emission, "PTO2TaskId", name, slots=slots)
     if init.slots and init.slots != slots:
         raise InternalError(located(f"'{name}' has {slots} slots, its initial value {init.slots}", loop.span))
     source = f"{init.text}[__init_i]" if init.slots else init.text
@@ -128,15 +129,22 @@ def _carry(emission: Emission, arg: IterArg, result: Var, init: Binding) -> Targ
         )
     name = raw_name(emission, result)
     kind = value_type(result)
-    if emission.outside_manual_scope() and init.block is emission.block:
-        emission.outer_line(f"{kind} {name}{{}};")
+    if emission.outside_manual_scope() and not _is_known_ahead(emission, init, arg.initValue):
+        emit_declaration(emission, kind, name, start=f"{kind}{{}}")
         emission.line(f"{name} = {init.text};")
     else:
-        emit_declaration(emission, f"{kind} {name} = {init.text};")
+        emit_declaration(emission, kind, name, start=init.text)
     carried = _outer_binding(emission, name, 0)
     emission.bind(arg, carried)
     emission.bind(result, carried)
     return Target(name, kind)
+
+
+def _is_known_ahead(emission: Emission, init: Binding, value: Expr) -> bool:
+    """Whether an initial value can be read ahead of the current scope: nothing in the scope makes it."""
+    if not isinstance(value, Var):
+        return is_constant(value)
+    return init.block is not emission.block and init.text not in emission.block.declared_ahead
 
 
 def _array_carry(emission: Emission, arg: IterArg, result: Var, init: Binding) -> Target:
@@ -149,7 +157,7 @@ def _array_carry(emission: Emission, arg: IterArg, result: Var, init: Binding) -
         emission.bind(result, init)
         return Target(init.text, kind, extent)
     name = raw_name(emission, result)
-    emit_declaration(emission, f"{kind} {name}[{extent}];")
+    emit_declaration(emission, kind, name, slots=extent)
     emission.line(slot_fill("__init_i", extent, name, f"{init.text}[__init_i]"))
     carried = _outer_binding(emission, name, extent)
     emission.bind(arg, carried)
@@ -207,13 +215,13 @@ def _result(emission: Emission, stmt: IfStmt, index: int) -> Target:
     if isinstance(var.type, ArrayType):
         assert isinstance(var.type.extent, ConstInt)
         slots = var.type.extent.value
-        emit_declaration(emission, f"{kind} {name}[{slots}];")
+        emit_declaration(emission, kind, name, slots=slots)
         emission.bind(var, _outer_binding(emission, name, slots))
         return Target(name, kind, slots)
     if isinstance(var.type, TensorType):
-        emit_declaration(emission, f"{kind} {name} = {_placeholder(emission, stmt, index)};")
+        emit_declaration(emission, kind, name, start=_placeholder(emission, stmt, index))
     else:
-        emit_declaration(emission, f"{kind} {name};")
+        emit_declaration(emission, kind, name)
     emission.bind(var, _outer_binding(emission, name, 0))
     return Target(name, kind)
 

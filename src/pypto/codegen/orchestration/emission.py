@@ -51,13 +51,17 @@ _SCOPES = (BlockKind.AUTO_SCOPE, BlockKind.MANUAL_SCOPE)
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One pair of braces. `before` holds lines that belong ahead of the block's own header, in the parent."""
+    """One pair of braces. `before` holds lines that belong ahead of the block's own header, in the parent.
+
+    `declared_ahead` are the names that those lines declare and the block itself gives their values.
+    """
 
     kind: BlockKind
     parent: Block | None
     depth: int
     before: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    declared_ahead: set[str] = field(default_factory=set)
     is_open: bool = True
 
 
