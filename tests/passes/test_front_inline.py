@@ -230,6 +230,44 @@ def test_an_argument_expression_is_evaluated_before_the_body_changes_its_variabl
     assert run(inlined(source), "main", 5) == [10]
 
 
+def test_a_parameter_keeps_its_value_when_another_one_of_the_same_variable_is_assigned() -> None:
+    helpers = """
+    @pl.inline
+    def bump(self, a: I, b: I) -> I:
+        a = a + b
+        a = a + b
+        return a
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, n: I) -> I:
+        r = self.bump(n, n)
+        return r
+    """,
+        helpers,
+    )
+    assert run(inlined(source), "main", 5) == [15]
+
+
+def test_a_returned_expression_keeps_the_values_it_was_computed_from() -> None:
+    helpers = """
+    @pl.inline
+    def both(self, a: I, b: I) -> tuple[I, I]:
+        return a + b, a - b
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, m: I, n: I) -> tuple[I, I]:
+        m, n = self.both(m, n)
+        return m, n
+    """,
+        helpers,
+    )
+    assert run(inlined(source), "main", 7, 2) == [9, 5]
+
+
 def test_assigning_a_parameter_that_is_an_expression_is_an_error_that_names_it() -> None:
     helpers = """
     @pl.inline

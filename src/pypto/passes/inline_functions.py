@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.ir.rewrite import map_expr
-from pypto.ir.walk import walk, walk_stmts
+from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.inline_splice import (
     InlineCallee,
@@ -165,23 +165,24 @@ class _Expansion:
         saves: list[ir.Stmt] = []
         for index, value in enumerate(values):
             following = (siblings[at] for at in range(position + 1, len(siblings)))
-            if isinstance(value, ir.Var) and self._overwritten_before_read(value, stmt.var, index, following):
-                saved = self._fresh(value, value.type)
+            if self._overwritten_before_read(value, stmt.var, index, following):
+                saved = self._fresh(value if isinstance(value, ir.Var) else stmt.var, value.type)
                 saves.append(ir.AssignStmt(saved, value, stmt.span))
                 values[index] = saved
         self._tuples[stmt.var] = values
         return [*spliced.stmts, *saves]
 
     def _overwritten_before_read(
-        self, value: ir.Var, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
+        self, value: ir.Expr, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
     ) -> bool:
-        """Say whether a later statement assigns `value` while a read of `lhs[index]` is still to come."""
+        """Say whether a later statement assigns what `value` reads while a read of `lhs[index]` is to come."""
         unread = self._reads.get((lhs, index), 0)
+        variables = frozenset(vars_in(value))
         overwritten = False
         for stmt in following:
             if unread <= 0:
                 return False
-            overwrites = _assigns(stmt, value)
+            overwrites = _assigns(stmt, variables)
             # Inside a loop or branch, the order of the two is not looked at.
             overwritten |= overwrites and not isinstance(stmt, ir.AssignStmt)
             reads = sum(_is_read(node, lhs, index) for node in walk(stmt))
@@ -218,8 +219,8 @@ def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
     return list(spliced.values)
 
 
-def _assigns(stmt: ir.Stmt, var: ir.Var) -> bool:
-    return any(isinstance(node, ir.AssignStmt) and node.var is var for node in walk_stmts(stmt))
+def _assigns(stmt: ir.Stmt, variables: frozenset[ir.Var]) -> bool:
+    return any(isinstance(node, ir.AssignStmt) and node.var in variables for node in walk_stmts(stmt))
 
 
 def _is_read(node: ir.IRNode, lhs: ir.Var, index: int) -> bool:

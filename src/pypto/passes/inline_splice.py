@@ -155,7 +155,7 @@ def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_va
 def _save_overwritten_arguments(
     callee: InlineCallee, mapping: dict[ir.Var, ir.Expr], fresh: MakeVar
 ) -> list[ir.Stmt]:
-    """Evaluate an argument expression up front if the body assigns a variable that it mentions."""
+    """Evaluate an argument up front if the body assigns a variable that it mentions under another name."""
     overwritten: set[ir.Var] = set()
     for param in callee.rebound:
         argument = mapping[param]
@@ -167,7 +167,7 @@ def _save_overwritten_arguments(
         overwritten.add(argument)
     saves: list[ir.Stmt] = []
     for param, argument in mapping.items():
-        if not isinstance(argument, ir.Var) and overwritten.intersection(vars_in(argument)):
+        if param not in callee.rebound and overwritten.intersection(vars_in(argument)):
             saved = fresh(param, argument.type)
             saves.append(ir.AssignStmt(saved, argument, argument.span))
             mapping[param] = saved
