@@ -175,7 +175,7 @@ class _Expansion:
     def _overwritten_before_read(
         self, value: ir.Expr, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
     ) -> bool:
-        """Say whether a later statement assigns what `value` reads while a read of `lhs[index]` is to come."""
+        """Say whether a statement assigns what `value` reads while a read of `lhs[index]` is to come."""
         unread = self._reads.get((lhs, index), 0)
         variables = frozenset(vars_in(value))
         overwritten = False
