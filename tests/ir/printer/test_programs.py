@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pypto import InternalError, ir
-from tests.ir.nodes import S, assign, const, function, seq, tensor, var
+from tests.ir.nodes import S, assign, const, function, loop, seq, tensor, var
 
 INDEX, INT64, FP32 = ir.INDEX, ir.INT64, ir.FP32
 TASK_ID = ir.ScalarType(ir.DataType.TASK_ID)
@@ -388,3 +388,32 @@ def _seconds(node):
     started = time.perf_counter()
     text(node)
     return time.perf_counter() - started
+
+
+@pytest.mark.parametrize(
+    "scope, attrs, fact",
+    [
+        (ir.ClusterScopeStmt("", seq(), S), {"task_id_var": var("t")}, "'task_id_var' of a ClusterScopeStmt"),
+        (ir.RuntimeScopeStmt(False, "", seq(), S), {"z": 1}, "'z' of a RuntimeScopeStmt"),
+        (ir.RuntimeScopeStmt(False, "hint", seq(), S), {}, "name hint 'hint' of a RuntimeScopeStmt"),
+        (ir.SplitAivScopeStmt(ir.NONE, 2, "hint", seq(), S), {}, "name hint 'hint' of a SplitAivScopeStmt"),
+        (ir.InCoreScopeStmt(body=seq(), span=S), {"predicate": var()}, "'predicate' of a InCoreScopeStmt"),
+        (ir.HierarchyScopeStmt(ir.HOST, body=seq(), span=S), {"slot_num": 1}, "'slot_num' of a Hierarchy"),
+        (ir.SpmdScopeStmt(2, body=seq(), span=S), {"windowize": True}, "'windowize' of a SpmdScopeStmt"),
+    ],
+)
+def test_what_the_header_of_a_scope_cannot_say_is_an_error_not_a_loss(scope, attrs, fact):
+    with pytest.raises(InternalError, match=fact):
+        text(scope.replace(attrs=attrs) if attrs else scope)
+
+
+def test_attributes_of_loops_are_numbers_flags_and_text():
+    with pytest.raises(InternalError, match="'k' of a loop holds a value of type Add"):
+        text(loop(seq()).replace(attrs={"k": var() + 1}))
+
+
+def test_a_difference_is_told_also_of_nodes_that_have_no_text():
+    malformed = ir.RuntimeScopeStmt(False, "hint", seq(), S)
+    with pytest.raises(ValueError, match="which has no text") as caught:
+        ir.assert_structural_equal(malformed, ir.BreakStmt(S))
+    assert "Node type mismatch (RuntimeScopeStmt != BreakStmt)" in str(caught.value)

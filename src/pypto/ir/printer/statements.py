@@ -95,7 +95,38 @@ def print_stmt(state: State, stmt: Stmt, indent: str, targets: Targets = None) -
     printer = _PRINTERS.get(type(stmt))
     if printer is None:
         raise InternalError(f"statement {type(stmt).__name__} has no text")
+    if isinstance(stmt, ScopeStmt):
+        _check_spelling(stmt)
     printer(state, stmt, indent, targets)
+
+
+_AT_ATTRS = frozenset(
+    {
+        "allow_early_resolve", "arg_direction_overrides_vars", "dump_vars", "manual_dep_edges", "task_id_var",
+        "windowize",
+    }
+)  # fmt: skip
+_SPELLED_ATTRS: dict[type[ScopeStmt], frozenset[str]] = {
+    InCoreScopeStmt: _AT_ATTRS | {"slot_num"},
+    HierarchyScopeStmt: _AT_ATTRS,
+    ClusterScopeStmt: frozenset({"dump_vars"}),
+    SpmdScopeStmt: frozenset(
+        {"allow_early_resolve", "dump_vars", "manual_dep_edges", "predicate", "task_id_var"}
+    ),
+}
+"""The attributes of each scope that its header can say. A communication domain prints as a comment anyway."""
+
+
+def _check_spelling(scope: ScopeStmt) -> None:
+    """Raise `InternalError` for what the header of a scope cannot say: it would be lost silently."""
+    if isinstance(scope, CommDomainScopeStmt):
+        return
+    kind = type(scope).__name__
+    unspelled = scope.attrs_.keys() - _SPELLED_ATTRS.get(type(scope), frozenset())
+    if unspelled:
+        raise InternalError(f"attribute '{min(unspelled)}' of a {kind} has no spelling")
+    if scope.name_hint and isinstance(scope, (RuntimeScopeStmt, SplitAivScopeStmt)):
+        raise InternalError(f"the name hint '{scope.name_hint}' of a {kind} has no spelling")
 
 
 def _is_recreated(stmt: Stmt, following: Stmt) -> bool:
@@ -184,6 +215,12 @@ def _for(state: State, stmt: ForStmt, indent: str, _targets: Targets) -> None:
     if stmt.iter_args_:
         parts.append(f"init_values={_init_values(state, stmt)}")
     if attrs:
+        for key, value in attrs.items():
+            if not isinstance(value, (int, float, str)):
+                raise InternalError(
+                    f"attribute '{key}' of a loop holds a value of type {type(value).__name__}, "
+                    "which has no spelling there"
+                )
         parts.append(f"attrs={attrs_dict_text(state, attrs.items())}")
     target = state.name(stmt.loop_var)
     if stmt.iter_args_:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from pypto.core.errors import InternalError
 from pypto.ir.attrs import RepeatedKeys
 from pypto.ir.expr import ConstInt, MemRef, Var
 from pypto.ir.node import (
@@ -77,7 +78,10 @@ def _message(difference: Difference) -> str:
 def _printed(node: Any) -> str:
     if node is None:
         return "(null)"
-    return node.as_python() if isinstance(node, IRNode) else str(node)
+    try:
+        return str(node)
+    except InternalError as error:  # malformed nodes are compared too
+        return f"{node!r}, which has no text: {str(error).splitlines()[0]}"
 
 
 _Step = Callable[[], "Iterable[_Step]"]
