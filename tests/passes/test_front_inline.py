@@ -181,6 +181,27 @@ def test_a_swap_through_an_inline_function_keeps_both_values() -> None:
     assert run(inlined(source), "main", 1, 2) == [2, 1]
 
 
+def test_a_tuple_read_after_its_block_keeps_its_values() -> None:
+    helpers = """
+    @pl.inline
+    def swap(self, a: I, b: I) -> tuple[I, I]:
+        return b, a
+"""
+    source = with_main(
+        """
+    @opaque
+    def main(self, m: I, n: I) -> tuple[I, I]:
+        for i in pl.range(1):
+            t = self.swap(m, n)
+        m = t[0]
+        n = t[1]
+        return m, n
+    """,
+        helpers,
+    )
+    assert run(inlined(source), "main", 1, 2) == [2, 1]
+
+
 def test_an_assigned_parameter_rebinds_the_variable_of_the_caller() -> None:
     helpers = """
     @pl.inline

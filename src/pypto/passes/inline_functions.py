@@ -192,7 +192,7 @@ class _Expansion:
             overwritten |= overwrites
             if isinstance(stmt, ir.AssignStmt) and stmt.var is lhs:
                 return False
-        return overwritten and unread > 0
+        return unread > 0  # it is read outside this block, where the order is not looked at
 
     def _read_tuples(self, stmt: ir.Stmt) -> ir.Stmt:
         if not self._tuples:
