@@ -100,6 +100,7 @@ ROWS: dict[str, list[tuple[str, type[ParserError], str]]] = {
         ("z = x + y", ParserSyntaxError, "must be ScalarExpr or Var with ScalarType"),
         ("z = t * 2", ParserSyntaxError, "must be ScalarExpr or Var with ScalarType"),
         ("z = -t", ParserSyntaxError, "must be ScalarExpr or Var with ScalarType"),
+        ("z = not t", ParserSyntaxError, "Expression must be ScalarExpr or Var with ScalarType"),
         ("z = t > t", ParserSyntaxError, "must be ScalarExpr or Var with ScalarType"),
     ],
     "mixed int and float": [("z = n + h", ParserSyntaxError, "requires same numeric dtype category")],

@@ -20,12 +20,13 @@ from pypto.ir.types import ScalarType
 _INTERCHANGEABLE = frozenset({DataType.INDEX, DataType.INT64})
 
 
-def _scalar_dtype(operand: Expr, name: str) -> DataType:
+def scalar_dtype(operand: Expr, name: str) -> DataType:
+    """The dtype of an operand of `name`. Raises `TypeError` for what is no scalar."""
     expect(operand, Expr, f"{name} operand")
     if not isinstance(operand.type, ScalarType):
         raise TypeError(
-            f"{name} operand must be ScalarExpr or Var with ScalarType, "
-            f"got {type(operand).__name__} of type {type(operand.type).__name__}"
+            "Expression must be ScalarExpr or Var with ScalarType, "
+            f"got {type(operand).__name__} of type {type(operand.type).__name__} as operand of {name}"
         )
     return operand.type.dtype
 
@@ -52,7 +53,7 @@ def _promoting(
     name: str, cls: type[BinaryExpr], *, result: DataType | None = None, integers_only: bool = False
 ) -> Callable[..., Expr]:
     def build(lhs: Expr, rhs: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
-        left, right = _scalar_dtype(lhs, name), _scalar_dtype(rhs, name)
+        left, right = scalar_dtype(lhs, name), scalar_dtype(rhs, name)
         if integers_only and not (left.is_int() and right.is_int()):
             raise TypeError(f"{name} requires integer dtype, got {left} and {right}")
         dtype = promoted_dtype(left, right, name)
@@ -103,12 +104,12 @@ def not_(operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
 
 def neg(operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
     """`Neg` of a scalar, in its own dtype."""
-    return Neg(operand, _scalar_dtype(operand, "neg"), span)
+    return Neg(operand, scalar_dtype(operand, "neg"), span)
 
 
 def bit_not(operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
     """`BitNot` of an integer scalar. Raises `TypeError` for other dtypes."""
-    dtype = _scalar_dtype(operand, "bit_not")
+    dtype = scalar_dtype(operand, "bit_not")
     if not dtype.is_int():
         raise TypeError(f"bit_not requires integer dtype, got {dtype}")
     return BitNot(operand, dtype, span)

@@ -240,6 +240,12 @@ def test_a_deep_expression_costs_no_recursion_and_linear_time():
         (op("tile.mgather", x, y, z, coalesce=1), "pl.tile.mgather(x, y, scratch=z, coalesce=1)"),
         (op("tile.mgather", x, y, z, coalesce=0), "pl.tile.mgather(x, y, valid_shape=z, coalesce=0)"),
         (
+            op("system.syncall", x, ir.ConstInt(4, ir.INT32, S), mode="soft", core_type="aiv_only"),
+            'pl.system.syncall(mode="soft", core_type="aiv_only", gm_workspace=x, used_cores=4)',
+        ),
+        (op("tile.tri", x, x, y, upper=True), "pl.tile.tri(x, x, valid_shape=y, upper=True)"),
+        (op("tile.random", x, x, x, x, x, x, x, y), "pl.tile.random(x, x, x, x, x, x, x, valid_shape=y)"),
+        (
             op("tile.gather_row", x, x, x, x, x, y),
             "pl.tile.gather_row(x, x, x, x, x, valid_shape=y)",
         ),

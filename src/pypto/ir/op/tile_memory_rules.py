@@ -82,7 +82,9 @@ def create(args: Args, kwargs: Kwargs) -> Type:
     dtype = required_dtype(op, kwargs)
     space = kwargs.get("target_memory")
     if space in SCALES:
-        raise ValueError(f"The operator {op} does not support target_memory={space.name}")
+        raise ValueError(
+            f"The operator {op} does not support target_memory=LeftScale/RightScale, got {space.name}"
+        )
     transposed, flat = bool(kwargs.get("transpose")), bool(kwargs.get("flat_layout"))
     if transposed and (len(shape) != 2 or space is not Mat):
         raise ValueError(f"The operator {op}: transpose=True requires a rank-2 tile in Mat")

@@ -147,7 +147,7 @@ def _submit(state: State, submit: Submit) -> list[Piece]:
 
 
 def _bare_value(state: State, value: Expr) -> Piece:
-    """A constant without `pl.const`: its dtype follows from the keyword `dtype`."""
+    """A constant without `pl.const`: its dtype follows from a keyword or from the operator."""
     if isinstance(value, ConstInt):
         return str(value.value)
     if isinstance(value, ConstFloat):
@@ -194,7 +194,7 @@ def _syncall(state: State, call: Call) -> list[Piece] | None:
     if call.kwargs_.get("mode") != "soft" or not 1 <= len(call.args_) <= 2:
         return None
     core_type = call.kwargs_.get("core_type", "mix")
-    used_cores: Piece = call.args_[1] if len(call.args_) == 2 else "0"
+    used_cores: Piece = _bare_value(state, call.args_[1]) if len(call.args_) == 2 else "0"
     parts: list[Part] = [
         ['mode="soft"'],
         [f'core_type="{core_type}"'],
@@ -204,11 +204,16 @@ def _syncall(state: State, call: Call) -> list[Piece] | None:
     return _joined(call_head(state, call.op), [*parts, *_op_attrs(state, call)])
 
 
-def _gather_row(state: State, call: Call) -> list[Piece] | None:
-    if len(call.args_) != 6:
-        return None
-    parts: list[Part] = [*_args(call.args_[:5]), ["valid_shape=", call.args_[5]]]
-    return _joined(call_head(state, call.op), [*parts, *_kwargs(state, call), *_op_attrs(state, call)])
+def _named_valid_shape(index: int) -> Callable[[State, Call], list[Piece] | None]:
+    """The form of an operator whose last operand `index`, if it has that many, is its `valid_shape=`."""
+
+    def form(state: State, call: Call) -> list[Piece] | None:
+        if len(call.args_) != index + 1:
+            return None
+        parts: list[Part] = [*_args(call.args_[:index]), ["valid_shape=", call.args_[index]]]
+        return _joined(call_head(state, call.op), [*parts, *_kwargs(state, call), *_op_attrs(state, call)])
+
+    return form
 
 
 def _mgather(state: State, call: Call) -> list[Piece] | None:
@@ -253,8 +258,10 @@ SPECIAL_FORMS: dict[str, Callable[[State, Call], list[Piece] | None]] = {
     "tile.alloc": _alloc,
     "tensor.alloc": _alloc,
     "system.syncall": _syncall,
-    "tile.gather_row": _gather_row,
-    "tensor.gather_row": _gather_row,
+    "tile.gather_row": _named_valid_shape(5),
+    "tensor.gather_row": _named_valid_shape(5),
+    "tile.tri": _named_valid_shape(2),
+    "tile.random": _named_valid_shape(7),
     "tile.mgather": _mgather,
     "pld.tensor.alloc_window_buffer": _alloc_window_buffer,
     "pld.tile.remote_load": _remote_load,

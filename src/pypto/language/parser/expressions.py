@@ -8,6 +8,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.ir.op_registry import create_op_call
+from pypto.ir.scalar_ops import scalar_dtype
 from pypto.language.parser.arithmetic import TooLarge
 from pypto.language.parser.closure import NOT_FOUND, is_foldable, value_to_ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
@@ -180,7 +181,7 @@ def parse_unary(p: FunctionParser, node: ast.UnaryOp) -> ir.Expr:
     operand = p.expr(node.operand)
     span = p.span(node)
     if isinstance(node.op, ast.Not):
-        return _build_scalar(p, node, ir.not_, operand)
+        return _build_scalar(p, node, _not_of_scalar, operand)
     if isinstance(node.op, ast.Invert):
         return _build_scalar(p, node, ir.bit_not, operand)
     if isinstance(operand, ir.ConstInt):
@@ -188,6 +189,11 @@ def parse_unary(p: FunctionParser, node: ast.UnaryOp) -> ir.Expr:
     if isinstance(operand, ir.ConstFloat):
         return ir.ConstFloat(-operand.value, operand.dtype, span)
     return _build_scalar(p, node, ir.neg, operand)
+
+
+def _not_of_scalar(operand: ir.Expr, span: ir.Span) -> ir.Expr:
+    scalar_dtype(operand, "not")
+    return ir.not_(operand, span)
 
 
 @expression(ast.Compare)
