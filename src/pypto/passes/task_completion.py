@@ -10,7 +10,8 @@ in addition the id of a task that is complete when all of them are:
                                             g = pl.yield_(f)
     return b                            return b, pl.system.task_dummy(deps=[t, g])
 
-Ids are carried out of loops and branches; where nothing was submitted, they are invalid and not waited for.
+Ids are carried out of loops, branches and scopes; where nothing was submitted, they are invalid and not
+waited for.
 """
 
 from __future__ import annotations
@@ -98,8 +99,7 @@ class _Tracking:
             case ir.IfStmt():
                 return self._branches(stmt)
             case ir.ScopeStmt():
-                stmts, done = self.block(flat_stmts(stmt.body), stmt.span)
-                return [stmt.replace(body=ir.flatten_stmts(stmts, stmt.body.span))], done
+                return self._scope(stmt)
         return [stmt], None
 
     def _is_dispatch(self, expr: ir.Call | ir.Submit) -> bool:
@@ -171,6 +171,22 @@ class _Tracking:
             return_vars=[*stmt.return_vars_, after],
         )
         return [branch], after
+
+    def _scope(self, stmt: ir.ScopeStmt) -> tuple[list[ir.Stmt], ir.Var | None]:
+        """Take the id out of a scope in an array: ids themselves end with the scope that bound them."""
+        if not self._submits(stmt):
+            return [stmt], None
+        span = stmt.span
+        stmts, done = self.block(flat_stmts(stmt.body), span)
+        slots, filled = (ir.Var("slots", ir.ArrayType(ir.DataType.TASK_ID, 1), span) for _ in range(2))
+        one, first = (ir.ConstInt(value, ir.DataType.INDEX, span) for value in (1, 0))
+        make = create_op_call("array.create", [one], {"dtype": ir.DataType.TASK_ID}, span)
+        keep = create_op_call("array.update_element", [slots, first, done], span)
+        take = create_op_call("array.get_element", [filled, first], span)
+        after = _id("tasks", span)
+        inside = ir.flatten_stmts([*stmts, ir.AssignStmt(filled, keep, span)], stmt.body.span)
+        before = ir.AssignStmt(slots, make, span)
+        return [before, stmt.replace(body=inside), ir.AssignStmt(after, take, span)], after
 
     def _yielding(self, body: ir.Stmt, earlier: Sequence[ir.Var] = ()) -> ir.Stmt:
         """Return a loop or branch body that also yields the id of its tasks."""

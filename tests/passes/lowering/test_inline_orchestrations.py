@@ -199,3 +199,22 @@ class P:
 """
     with pytest.raises(ValueError, match=r"Cycle detected .* call graph: a -> b -> a"):
         passes.inline_orchestrations()(parse_program(text))
+
+
+def test_the_id_of_a_scope_covers_tasks_of_a_manual_scope(tmp_path: Path) -> None:
+    main = """
+with pl.at(level=pl.Level.HOST) as whole:
+    with pl.manual_scope():
+        with pl.at(level=pl.Level.CORE_GROUP) as one:
+            y = pl.add(x, x)
+        with pl.at(level=pl.Level.CORE_GROUP, deps=[one]):
+            o = pl.assemble(o, y, [0, 0])
+with pl.at(level=pl.Level.CORE_GROUP, deps=[whole]):
+    o = pl.assemble(o, pl.add(o, x), [0, 0])
+return o
+"""
+    source = program(main)
+    consumer = submits(inlined(source))[-1]
+    assert [dep.name_hint.partition("__")[0] for dep in consumer.deps] == ["whole"]
+    x, o = result(source, tmp_path)
+    np.testing.assert_allclose(o, 3 * x, rtol=1e-6)
