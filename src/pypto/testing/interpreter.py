@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -357,7 +357,7 @@ class _Frame:
         if isinstance(call, ir.Submit) and call.predicate is not None and not self.expr(call.predicate):
             results = _updated_arguments(callee, args)
         elif machine.rng is not None and not machine.is_in_task and _is_task(callee):
-            number = machine.enqueue(call, callee, args, self._declared(call), blocks, self.manual)
+            number = machine.enqueue(call, callee, args, self.declared(call), blocks, self.manual)
             results, task = _returned_arguments(callee, args), number
         else:
             results = machine.launch(callee, args, blocks)
@@ -375,13 +375,10 @@ class _Frame:
             made.append(Memory(np.full(shape, POISON).astype(storage(param.type.dtype))))
         return made
 
-    def _declared(self, call: ir.Call | ir.Submit) -> set[int]:
-        declared = list(call.deps_) if isinstance(call, ir.Submit) else []
-        ids: set[int] = set()
-        for dep in declared:
-            value = self.expr(dep)
-            ids |= {each for each in (value if isinstance(value, list) else [value]) if isinstance(each, int)}
-        return ids
+    def declared(self, call: ir.Call | ir.Submit) -> set[int]:
+        """The tasks that a dispatch or a barrier names as its dependencies."""
+        deps = call.deps_ if isinstance(call, ir.Submit) else call.attrs_.get("manual_dep_edges", ())
+        return {number for dep in deps for number in _task_numbers(self.expr(dep))}
 
     def check_returns(self, function: ir.Function, values: list[Any]) -> None:
         """The outliner lets a kernel return the parameter that a loop computes anew; lowering mends it."""
@@ -542,6 +539,15 @@ def _set_valid(frame: _Frame, call: ir.Call) -> Value:
     return Value(_as_value(source).data, (int(rows), int(columns)))
 
 
+def _task_numbers(task_id: Any) -> Iterator[int]:
+    """The tasks that an id stands for: one, all that a barrier or an array names, or none."""
+    if isinstance(task_id, int):
+        yield task_id
+    elif isinstance(task_id, list):
+        for each in task_id:
+            yield from _task_numbers(each)
+
+
 def _create_array(frame: _Frame, call: ir.Call) -> list[Any]:
     return ["task" if call.kwargs_["dtype"] is DataType.TASK_ID else 0] * frame.expr(call.args_[0])
 
@@ -568,6 +574,7 @@ _SPECIAL: dict[str, Callable[[_Frame, Any], Any]] = {
     "get_block_idx": lambda frame, call: frame.machine.block[0],
     "get_block_num": lambda frame, call: frame.machine.block[1],
     "task_invalid": lambda frame, call: "task",
+    "task_dummy": lambda frame, call: sorted(frame.declared(call)),
     "array.create": _create_array,
     "array.get_element": lambda frame, call: frame.expr(call.args_[0])[frame.expr(call.args_[1])],
     "array.update_element": _update_element,

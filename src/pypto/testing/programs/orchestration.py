@@ -477,12 +477,15 @@ class OrchestrationText(KernelText):
 
     def hierarchy(self, depth: int) -> list[str]:
         """A scope that becomes an orchestration of its own."""
-        hint = self.rng.choice(["", ', name_hint="inner"'])
-        head = f"with pl.at(level=pl.Level.GLOBAL, role=pl.Role.Orchestrator{hint}):"
-        kept, self.names.tasks = self.names.tasks, []
+        options = ["level=pl.Level.GLOBAL", "role=pl.Role.Orchestrator"]
+        if self.chance(50):
+            options.append('name_hint="inner"')
+        if self.names.tasks and self.chance(40):
+            options.append(f"deps=[{self.rng.choice(self.names.tasks)}]")
+        kept = list(self.names.tasks)
         body = self.inner(1)
         self.names.tasks = kept
-        return [head, *body]
+        return [f"with pl.at({', '.join(options)}){self._task()}:", *body]
 
     def sweep(self) -> list[str]:
         """All rows of a tensor whose extent is known at run time."""
