@@ -15,7 +15,7 @@ import pytest
 
 from pypto import DataType, ir
 from pypto.runtime.arguments import ArgumentBinder
-from pypto.runtime.metadata import CallSignature, ParamInfo
+from pypto.runtime.metadata import CallSignature, ParamInfo, SharedExtent
 
 In, Out, InOut = ir.ParamDirection.In, ir.ParamDirection.Out, ir.ParamDirection.InOut
 LAYOUT = struct.Struct("=QQQ5I5III")
@@ -34,8 +34,8 @@ def scalar(name: str, dtype: DataType) -> ParamInfo:
     return ParamInfo(name, In, None, dtype)
 
 
-def binder(*params: ParamInfo, returns: int = 1) -> ArgumentBinder:
-    return ArgumentBinder(CallSignature(params, returns))
+def binder(*params: ParamInfo, returns: int = 1, shared: tuple[SharedExtent, ...] = ()) -> ArgumentBinder:
+    return ArgumentBinder(CallSignature(params, returns, shared))
 
 
 class TorchLike:
@@ -359,3 +359,21 @@ def test_run_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("PYPTO_WORKERS", text)
         with pytest.raises(ValueError, match="PYPTO_WORKERS must be a number"):
             run_options()
+
+
+# ---------------------------------------------------------------- extents that belong together
+
+
+def test_dimensions_of_one_symbol_have_one_extent() -> None:
+    shared = (SharedExtent("M", ((1, 0), (2, 1))),)
+    params = (scalar("n", DataType.INT32), tensor("a", [-1, 4]), tensor("o", [4, -1], Out))
+    bound = binder(*params, shared=shared)
+    bound.bind([1, zeros(8, 4), zeros(4, 8)])
+    with pytest.raises(TypeError, match="'o' has extent 2 in dimension 1, but M is 8 in parameter 'a'"):
+        bound.bind([1, zeros(8, 4), zeros(4, 2)])
+
+
+def test_packed_dimensions_are_no_measure_for_others() -> None:
+    shared = (SharedExtent("M", ((0, 0), (1, 0))),)
+    packed = tensor("a", [-1, 4], dtype=DataType.FP4)
+    binder(packed, tensor("b", [-1, 4]), shared=shared).bind([zeros(8, 2, dtype=np.uint8), zeros(8, 4)])

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pypto.language as pl
 from pypto import backend, ir
 from pypto.backend import BackendType
 from pypto.passes.context import MemoryPlanner, PassContext
@@ -108,6 +109,23 @@ def test_diagnostics_are_written_on_request(compiled: CompiledProgram) -> None:
 # ---------------------------------------------------------------- reloading
 
 
+def test_arrays_that_disagree_about_a_symbol_are_refused_also_after_reloading(tmp_path: Path) -> None:
+    text = """
+M = pl.dynamic("M")
+
+@pl.program
+class Sum:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, a: pl.Tensor[[M, 16], pl.FP32], out: pl.Out[pl.Tensor[[M, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[0:16, :] = pl.add(a[0:16, :], 1.0)
+"""
+    ir.compile(pl.parse_program(text), tmp_path, dump_passes=False)
+    reloaded = CompiledProgram.from_dir(tmp_path)
+    with pytest.raises(TypeError, match="'out' has extent 16 in dimension 0, but M is 32 in parameter 'a'"):
+        reloaded(np.zeros((32, 16), np.float32), np.zeros((16, 16), np.float32))
+
+
 def test_reloaded_directory_runs_without_the_program(compiled: CompiledProgram, tmp_path: Path) -> None:
     compiled.load()
     folder = tmp_path / "moved"
@@ -133,6 +151,10 @@ def test_reloaded_directory_runs_without_the_program(compiled: CompiledProgram, 
         (lambda c: c["params"][0].update(shape=[1, True]), "wrong shape for 'a'"),
         (lambda c: c["params"].append(3), "a parameter that is not an object"),
         (lambda c: c.update(backend_type="Ascend1"), "unknown BackendType 'Ascend1'"),
+        (lambda c: c.update(shared_extents=[3]), "a shared extent that is not an object"),
+        (lambda c: c.update(shared_extents=[{"symbol": "M", "places": [[0]]}]), "wrong places for 'M'"),
+        (lambda c: c.update(shared_extents=[{"symbol": "M", "places": [[9, 0]]}]), "wrong places for 'M'"),
+        (lambda c: c.update(shared_extents=[{"symbol": "M", "places": [[0, 9]]}]), "wrong places for 'M'"),
     ],
 )
 def test_malformed_metadata_is_named(

@@ -18,7 +18,7 @@ from pypto import ir
 from pypto.runtime import task_interface
 from pypto.runtime.array_types import ARRAY_NAMES, dtype_name, numpy_dtype, runtime_shape
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
-from pypto.runtime.metadata import CallSignature, ParamInfo
+from pypto.runtime.metadata import CallSignature, ParamInfo, SharedExtent
 from pypto.runtime.native_runtime import pack_layout
 from pypto.runtime.scalar_arguments import CTYPES_NUMBER, FixedScalar, ScalarEncoder
 from pypto.runtime.worker import ChipWorker
@@ -165,6 +165,7 @@ class ArgumentBinder:
         self._scalars: list[tuple[int, ScalarEncoder | FixedScalar]] = [
             (i, ScalarEncoder(p)) for i, p in enumerate(signature.params) if p.shape is None
         ]
+        self._shared = [self._of_tensors(shared) for shared in signature.shared_extents]
         self._static = all(param.static for _, param in self._tensors)
         self._layouts: dict[tuple[tuple[int, ...], ...], bytes] = {}
         self._static_layouts = self._pack([p.shape for _, p in self._tensors]) if self._static else b""
@@ -213,10 +214,32 @@ class ArgumentBinder:
         key = tuple(shapes)
         found = self._layouts.get(key)
         if found is None:
+            self._check_shared_extents(shapes)
             if len(self._layouts) >= _LAYOUTS_KEPT:
                 self._layouts.clear()
             found = self._layouts[key] = self._pack(shapes)
         return found
+
+    def _of_tensors(self, shared: SharedExtent) -> SharedExtent:
+        """The places as positions among the tensors. FP4 packs its last dimension, which is then another."""
+        number = {position: k for k, (position, _) in enumerate(self._tensors)}
+        places = [
+            (number[position], axis)
+            for position, axis in shared.places
+            if list(self._tensors[number[position]][1].shape) == self._params[position].shape
+        ]
+        return SharedExtent(shared.symbol, tuple(places))
+
+    def _check_shared_extents(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        for shared in self._shared:
+            for tensor, axis in shared.places[1:]:
+                first, first_axis = shared.places[0]
+                if shapes[tensor][axis] != shapes[first][first_axis]:
+                    names = [self._params[self._tensors[k][0]].name for k in (first, tensor)]
+                    raise TypeError(
+                        f"Parameter '{names[1]}' has extent {shapes[tensor][axis]} in dimension {axis}, but "
+                        f"{shared.symbol} is {shapes[first][first_axis]} in parameter '{names[0]}'"
+                    )
 
     def _pack(self, shapes: Sequence[tuple[int, ...]]) -> bytes:
         params = (param for _, param in self._tensors)

@@ -32,11 +32,20 @@ class ParamInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedExtent:
+    """A symbol that several dimensions are declared with: `places` are pairs of parameter and axis."""
+
+    symbol: str
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CallSignature:
     """What a caller passes and gets."""
 
     params: tuple[ParamInfo, ...]
     return_count: int
+    shared_extents: tuple[SharedExtent, ...] = ()
 
     @property
     def output_indices(self) -> list[int]:
@@ -67,7 +76,16 @@ def signature_function(program: ir.Program) -> ir.Function:
 def signature_of(func: ir.Function) -> CallSignature:
     """Raises `TypeError` for a parameter that is neither a tensor nor a scalar."""
     params = tuple(_param_info(p, d) for p, d in zip(func.params_, func.param_directions_, strict=True))
-    return CallSignature(params, len(func.return_types_))
+    return CallSignature(params, len(func.return_types_), _shared_extents(func))
+
+
+def _shared_extents(func: ir.Function) -> tuple[SharedExtent, ...]:
+    places: dict[ir.Var, list[tuple[int, int]]] = {}
+    for position, param in enumerate(func.params_):
+        for axis, extent in enumerate(param.type.shape_ if isinstance(param.type, ir.TensorType) else ()):
+            if isinstance(extent, ir.Var):
+                places.setdefault(extent, []).append((position, axis))
+    return tuple(SharedExtent(var.name_hint, tuple(at)) for var, at in places.items() if len(at) > 1)
 
 
 def extract_param_infos(program: ir.Program) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
@@ -90,7 +108,7 @@ def _param_info(param: ir.Var, direction: ir.ParamDirection) -> ParamInfo:
 
 def sidecar_content(signature: CallSignature, platform: str, backend: BackendType) -> dict[str, Any]:
     """What `compiled_meta.json` says."""
-    return {
+    content = {
         "schema": _SCHEMA,
         "params": [
             {"name": p.name, "direction": p.direction.name, "shape": p.shape, "dtype": str(p.dtype)}
@@ -100,6 +118,12 @@ def sidecar_content(signature: CallSignature, platform: str, backend: BackendTyp
         "platform": platform,
         "backend_type": backend.name,
     }
+    if signature.shared_extents:
+        content["shared_extents"] = [
+            {"symbol": shared.symbol, "places": [list(place) for place in shared.places]}
+            for shared in signature.shared_extents
+        ]
+    return content
 
 
 def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, backend: BackendType) -> Path:
@@ -141,7 +165,10 @@ def parse_sidecar(path: object, content: Any) -> Sidecar:
     if schema != _SCHEMA:
         raise ValueError(f"{path}: Incompatible schema {schema}, expected {_SCHEMA}; recompile the program")
     params = tuple(_read_param(path, entry) for entry in _field(path, content, "params", list))
-    signature = CallSignature(params, _field(path, content, "num_return_types", int))
+    returns = _field(path, content, "num_return_types", int)
+    entries = _field(path, content, "shared_extents", list) if "shared_extents" in content else []
+    shared = tuple(_read_shared_extent(path, entry, params) for entry in entries)
+    signature = CallSignature(params, returns, shared)
     backend = _member(path, BackendType, _field(path, content, "backend_type", str))
     return Sidecar(signature, _field(path, content, "platform", str), backend)
 
@@ -161,6 +188,20 @@ def _read_param(path: object, entry: Any) -> ParamInfo:
     if shape is not None and not (isinstance(shape, list) and all(type(n) is int for n in shape)):
         raise _malformed(path, f"has a wrong shape for '{name}'")
     return ParamInfo(name, direction, shape, dtype)
+
+
+def _read_shared_extent(path: object, entry: Any, params: tuple[ParamInfo, ...]) -> SharedExtent:
+    if not isinstance(entry, dict):
+        raise _malformed(path, "has a shared extent that is not an object")
+    symbol, places = _field(path, entry, "symbol", str), _field(path, entry, "places", list)
+    for place in places:
+        if not (isinstance(place, list) and len(place) == 2 and all(type(n) is int for n in place)):
+            raise _malformed(path, f"has wrong places for '{symbol}'")
+        position, axis = place
+        shape = params[position].shape if 0 <= position < len(params) else None
+        if shape is None or not 0 <= axis < len(shape):
+            raise _malformed(path, f"has wrong places for '{symbol}'")
+    return SharedExtent(symbol, tuple((position, axis) for position, axis in places))
 
 
 def _field(path: object, content: dict[str, Any], name: str, kind: type) -> Any:
