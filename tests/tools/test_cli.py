@@ -62,6 +62,8 @@ def folder(tmp_path_factory):
     (path / "broken.py").write_text((PROGRAM % 2).replace("pl.add(t, 1.0)", "pl.ad(t, 1.0)"))
     (path / "crash.py").write_text("import pypto.language as pl\nvalue = nowhere\n")
     (path / "empty.py").write_text("x = 1\n")
+    (path / "unclosed.py").write_text("x = 1\ny = (\n")
+    (path / "no_dtype.py").write_text("import pypto.language as pl\nvalue = pl.FLOAT32\n")
     return path
 
 
@@ -101,6 +103,11 @@ def test_expected_has_to_name_its_outputs(folder):
         (["run", "good.py", "--dim", "M"], 2, "NAME=N"),
         (["run", "missing.py"], 1, "There is no file missing.py"),
         (["run", "empty.py"], 1, "defines no program"),
+        (["run", "empty.py"], 1, "a class decorated with @pl.program"),
+        (["run", "unclosed.py"], 1, "unclosed.py:2: SyntaxError"),
+        (["run", "no_dtype.py"], 1, "no_dtype.py:2: AttributeError"),
+        (["run", "no_dtype.py"], 1, "Did you mean 'pl.FP32'?"),
+        (["run", "good.py", "--dim", "M=16", "--inputs", "good.py"], 1, "good.py is no archive of arrays"),
         (["run", "good.py:Other"], 1, "defines no program 'Other'"),
         (["run", "crash.py"], 1, "crash.py:2: NameError"),
         (["run", "good.py", "--inputs", "no.npz"], 1, "There is no file no.npz"),

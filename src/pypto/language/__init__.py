@@ -111,10 +111,20 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("pypto.language.distributed")
     home = _LAZY.get(name)
     if home is None:
-        raise AttributeError(f"module 'pypto.language' has no attribute '{name}'")
+        raise AttributeError(f"module 'pypto.language' has no attribute '{name}'{_suggestion(name)}")
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _suggestion(name: str) -> str:
+    import difflib
+
+    if name.startswith("__"):
+        return ""
+    close = difflib.get_close_matches(name.upper(), _DTYPE_NAMES, n=1, cutoff=0.5)  # FLOAT32, float16, i8
+    close = difflib.get_close_matches(name, __all__, n=1, cutoff=0.7) or close
+    return f". Did you mean 'pl.{close[0]}'?" if close else ""
 
 
 _DTYPE_NAMES = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
+from pypto.core.logging import log_warn
 from pypto.runtime.array_types import numpy_dtype, runtime_shape
 from pypto.runtime.metadata import CallSignature
 
@@ -86,6 +88,8 @@ def make_arguments(
     """
     _check_dims(parameters, dims)
     given = _load(inputs)
+    for name in given.keys() - {parameter.name for parameter in parameters}:
+        log_warn(f"{inputs} has an array '{name}', but the program has no such parameter")
     rng = np.random.default_rng(seed)
     reads = set() if expected is None else set(inspect.signature(expected).parameters)
     arguments = []
@@ -115,8 +119,11 @@ def _load(path: Path | None) -> dict[str, np.ndarray[Any, Any]]:
         return {}
     if not path.is_file():
         raise ArgumentError(f"There is no file {path}")
-    with np.load(path) as archive:
-        return {name: np.ascontiguousarray(archive[name]) for name in archive.files}
+    try:
+        with np.load(path) as archive:
+            return {name: np.ascontiguousarray(archive[name]) for name in archive.files}
+    except (ValueError, AttributeError, zipfile.BadZipFile) as error:
+        raise ArgumentError(f"{path} is no archive of arrays as numpy.savez writes them") from error
 
 
 def _shape(parameter: Parameter, dims: Mapping[str, int]) -> tuple[int, ...]:

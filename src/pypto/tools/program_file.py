@@ -39,6 +39,8 @@ def load_program_file(spec: str) -> ProgramFile:
     builders = {key: value for key, value in vars(module).items() if _builds_a_program(value, module)}
     if name is None:
         names = list(programs or builders)
+        if not names:
+            raise ProgramFileError(f"{path} defines no program; write a class decorated with @pl.program")
         if len(names) != 1:
             raise ProgramFileError(f"{path} defines {_listed(names)}; name one as {path}:NAME")
         (name,) = names

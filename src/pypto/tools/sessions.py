@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sysconfig
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from pypto.tools.arguments import Argument, Parameter, parameters_of, parameters
 from pypto.tools.program_file import ProgramFile, ProgramFileError, load_program_file
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
+_LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class CheckFailed(Exception):
@@ -198,6 +200,8 @@ def is_internal(error: BaseException) -> bool:
     if isinstance(error, _USER_CLASSES) or type(error).__module__.split(".")[0] == "pypto":
         return False
     frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, AttributeError) and frames and frames[-1].name == "__getattr__":
+        frames.pop()  # the user's file asks a module of pypto for a name that it does not have
     return bool(frames) and frames[-1].filename.startswith(_PACKAGE)
 
 
@@ -208,8 +212,10 @@ def describe_error(error: BaseException) -> str:
         return ErrorRenderer().render(error)
     if type(error).__module__.split(".")[0] == "pypto" or isinstance(error, OSError):
         return str(error)
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: SyntaxError: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<"))]
+    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<", *_LIBRARIES))]
     raised_here = bool(frames) and frames[-1].filename.startswith(_PACKAGE)
     if raised_here and isinstance(error, _USER_CLASSES):
         return str(error)
