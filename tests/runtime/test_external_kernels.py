@@ -193,6 +193,15 @@ def test_crash_in_a_hand_written_kernel_names_it(source: Path, tmp_path: Path) -
         result_of(compiled)
 
 
+def test_a_kernel_that_uses_up_its_stack_is_an_error_of_the_run(source: Path, tmp_path: Path) -> None:
+    deep = "int deep(volatile int* p) { volatile int a[999]; a[0] = *p; return deep(a) + a[1]; }"
+    text = f'#include <stdint.h>\n{deep}\nextern "C" void kernel_entry(int64_t*) {{ int n = 1; deep(&n); }}\n'
+    compiled = load_with(source, tmp_path, text)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match=r"hand.*no stack left"):
+            result_of(compiled)
+
+
 def test_typed_arguments_check_their_bounds_in_checked_mode(source: Path, tmp_path: Path) -> None:
     compiled = load_with(source, tmp_path, ADD.replace("x(i, j) + AMOUNT", "x(i, j + 1)"))
     with pytest.MonkeyPatch.context() as patch:

@@ -10,9 +10,34 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include <memory>
 #include <mutex>
+#include <new>
 
 namespace pypto {
+
+// Where handlers of this thread run, so that a kernel which has used up its stack can be reported as well.
+class SignalStack {
+public:
+    SignalStack() {
+        stack_t present;
+        if (sigaltstack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;
+        memory_.reset(new (std::nothrow) char[kBytes]);
+        stack_t mine = {};
+        mine.ss_sp = memory_.get();
+        mine.ss_size = kBytes;
+        if (memory_ != nullptr) sigaltstack(&mine, nullptr);
+    }
+    ~SignalStack() {
+        stack_t none = {};
+        none.ss_flags = SS_DISABLE;
+        if (memory_ != nullptr) sigaltstack(&none, nullptr);
+    }
+
+private:
+    static constexpr size_t kBytes = 64 << 10;
+    std::unique_ptr<char[]> memory_;
+};
 
 class CrashGuard {
 public:
@@ -69,7 +94,7 @@ private:
     };
     static constexpr int kSignals = 5;
     static constexpr Handled kHandled[kSignals] = {
-        {SIGSEGV, "crash: access to memory that is not there"},
+        {SIGSEGV, "crash: access to memory that is not there, or no stack left"},
         {SIGBUS, "crash: access to memory that cannot be read"},
         {SIGFPE, "crash: integer division by zero"},
         {SIGABRT, "aborted, as by a failed assertion"},

@@ -273,6 +273,7 @@ private:
         return true;
     }
 
+    SignalStack signal_stack_;
     const pthread_t thread_ = pthread_self();
     std::atomic<const Kernel*> running_{nullptr};
     std::atomic<const void*> run_{nullptr};
