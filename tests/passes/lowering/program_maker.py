@@ -41,6 +41,7 @@ class _Maker:
         self.memory = ["o", "p"]
         self.count = 0
         self.in_kernel = False
+        self.by_elements: set[str] = set()  # memory that the present scope writes element by element only
         self.indices: list[str] = []
         self.returned: list[str] = []
 
@@ -94,6 +95,7 @@ class _Maker:
 
     def scope(self) -> list[str]:
         self.in_kernel = True
+        self.by_elements = {name for name in self.memory if self.rng.random() < 0.3}
         lines: list[str] = []
         for _ in range(self.rng.randint(1, 5)):
             lines += self.kernel(0)
@@ -117,16 +119,18 @@ class _Maker:
                 lines += ["else:", *self.nested(lambda: self.kernel(depth + 1), times=3)]
             return lines
         if kind < 0.32:
-            row, column = self.rng.randrange(ROWS), self.rng.randrange(COLUMNS)
-            return [
-                f"pl.write({self.rng.choice(self.memory)}, [{row}, {column}], {self.rng.randint(-3, 3)}.0)"
-            ]
-        if kind < 0.6:
+            return self.write() if self.by_elements else self.compute()
+        if kind < 0.6 and len(self.by_elements) < len(self.memory):
             return self.update()
         return self.compute()
 
+    def write(self) -> list[str]:
+        row, column = self.rng.randrange(ROWS), self.rng.randrange(COLUMNS)
+        target = self.rng.choice(sorted(self.by_elements))
+        return [f"pl.write({target}, [{row}, {column}], {self.rng.randint(-3, 3)}.0)"]
+
     def update(self) -> list[str]:
-        target = self.rng.choice(self.memory)
+        target = self.rng.choice([name for name in self.memory if name not in self.by_elements])
         if self.rng.random() < 0.5:
             return [f"{target} = pl.assemble({target}, {self.expression()}, [0, 0])"]
         start = self.rng.choice([0, 2, _HALF])

@@ -498,6 +498,10 @@ def test_result_prints_and_parses_back():
             "y = pl.exp(x)\n    y = pl.assemble(y, x, [0, 0], atomic=pl.AtomicType.Add)\n    return y",
             "atomic assemble needs a target in memory",
         ),
+        (
+            "x = pl.assemble(x, pl.exp(x), [0, 0])\n    pl.write(x, [0, 0], 1.0)\n    return x",
+            "'x' mixes MTE3 and scalar stores in one InCore function",
+        ),
     ],
 )
 def test_misuse_is_reported_with_its_line(body: str, message: str):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pypto import ir
 from pypto.ir.walk import map_substatements, walk_stmts
+from pypto.passes.auto_name import parse_name
 from pypto.passes.convert_tensor_to_tile_ops.analysis import (
     kernel_storage,
     materialised_returns,
@@ -36,6 +37,7 @@ def lower_kernel(function: ir.Function, program: ir.Program, dispatches: Program
     """Convert one kernel of `program`."""
     function = without_tuple_literals(function)
     storage = kernel_storage(function, dispatches)
+    _check_kinds_of_stores(function, storage)
     meant = materialised_returns(function, storage, program)
     body = function.body
     outputs: Sequence[AddedOutput] = ()
@@ -54,6 +56,36 @@ def lower_kernel(function: ir.Function, program: ir.Program, dispatches: Program
     ]
     lowered = function if body is function.body else function.replace(params=params, body=body)
     return LoweredKernel(with_written_directions(lowered, program, dispatches), outputs)
+
+
+_TILE_STORES = {"tile.store": 2, "tensor.assemble": 0}
+
+
+def _check_kinds_of_stores(function: ir.Function, storage: Storage) -> None:
+    """Raise `ValueError` for a parameter that is written by tiles and by scalars.
+
+    The two kinds take different ways to memory, and a device keeps no order between them.
+    """
+    if function.func_type is not ir.FunctionType.InCore:
+        return
+    by_tiles: set[ir.Var] = set()
+    by_scalars: dict[ir.Var, ir.Call] = {}
+    for stmt in walk_stmts(function.body):
+        call = stmt.value if isinstance(stmt, ir.AssignStmt) else getattr(stmt, "expr", None)
+        if not isinstance(call, ir.Call):
+            continue
+        if call.op.name in _TILE_STORES:
+            by_tiles |= storage.roots_of(call.args_[_TILE_STORES[call.op.name]])
+        elif call.op.name == "tensor.write":
+            by_scalars |= dict.fromkeys(storage.roots_of(call.args_[0]), call)
+    for param in function.params_:
+        if param in by_tiles and param in by_scalars:
+            name = parse_name(param.name_hint).base
+            raise ValueError(
+                f"'{name}' mixes MTE3 and scalar stores in one InCore function, '{function.name}': write its "
+                "elements in a kernel of their own, or write them into a tile that is then stored "
+                f"[{by_scalars[param].span}]"
+            )
 
 
 def _has_tensor_work(function: ir.Function, storage: Storage) -> bool:
