@@ -7,7 +7,9 @@ in place of the compiler (`pypto.testing.eager`).
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = ["Generated", "make_program", "programs"]
+
+UNUSED = 0.1
+"""How many of the kernels that nothing calls stay."""
 
 SYMBOL_VALUES = (8, 12, 16)
 """Extents that the symbol M stands for when a program runs."""
@@ -78,7 +83,9 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
         f"def main(self, {', '.join(declared)}) -> {f'tuple[{types}]' if len(returned) > 1 else types}:",
         *indent([*lines, f"return {', '.join(returned)}"]),
     ]
-    body = "\n".join(indent([*writer.kernels, *main]))
+    called = set(re.findall(r"self\.(\w+)", "\n".join(lines)))
+    kept = [text for name, text in writer.kernels.items() if name in called or rng.random() < UNUSED]
+    body = "\n".join(indent([*itertools.chain(*kept), *main]))
     text = f'import pypto.language as pl\n\nM = pl.dynamic("M")\n\n\n@pl.program\nclass P:\n{body}\n'
     return Generated(text, tuple(parameters))
 

@@ -51,7 +51,7 @@ class OrchestrationText(KernelText):
         self.is_opaque = is_opaque
         self.names.values.update(INPUTS)
         self.names.memory.update(UPDATED)
-        self.kernels: list[str] = []
+        self.kernels: dict[str, list[str]] = {}
         self.by_hand: list[tuple[str, str]] = []  # name and form of the kernels
         self.scopes: list[_Scope] = []
         self.results: dict[str, Kind] = {}
@@ -231,7 +231,7 @@ class OrchestrationText(KernelText):
         kind = ROWS if form == "rows" else FULL
         tensor = kind.annotation
         header = f"def {name}(self, a: {tensor}, b: pl.InOut[{tensor}]) -> {tensor}:"
-        self.kernels += ["@pl.function(type=pl.FunctionType.InCore)", header, *indent(lines), ""]
+        self.kernels[name] = ["@pl.function(type=pl.FunctionType.InCore)", header, *indent(lines), ""]
 
     def _kernel_lines(self, form: str) -> list[str]:
         rng = self.rng
@@ -506,11 +506,9 @@ class OrchestrationText(KernelText):
     def _observe(self) -> list[str]:
         """Copies of some values into output parameters."""
         lines = []
-        options = [n for n in self.names.values if n not in INPUTS] + list(INPUTS)[:2]
-        options = [
-            n for n in options if self.names.values.get(n) in (FULL, INTS, COLUMN, ROW, TALL, SQUARE, HALF)
-        ]
-        for number, name in enumerate(self.rng.sample(options, min(len(options), 4))):
+        shown = (FULL, INTS, COLUMN, ROW, TALL, SQUARE, HALF)
+        options = [n for n, kind in self.names.values.items() if n not in INPUTS and kind in shown]
+        for number, name in enumerate(self.rng.sample(options, min(len(options), 3))):
             kind = self.names.values[name]
             output = f"out{number}"
             self.results[output] = kind
