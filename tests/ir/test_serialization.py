@@ -312,6 +312,22 @@ def test_older_payloads_lack_fields_that_came_later():
     assert read(scope).manual is False
 
 
+@pytest.mark.parametrize(
+    "node, name",
+    [
+        (var("x"), "name_hint"),
+        (op("f"), "kwargs"),
+        (ir.HierarchyScopeStmt(ir.Level.HOST, body=seq(), span=S), "level"),
+        (ir.SplitAivScopeStmt(ir.NONE, body=seq(), span=S), "split"),
+    ],
+)
+def test_fields_that_were_always_there_are_required(node, name):
+    raw = payload(node)
+    del raw["fields"][name]
+    with pytest.raises(RuntimeError, match=f"Missing required field: {name}"):
+        read(raw)
+
+
 def test_old_memory_references_share_a_base_per_name():
     def tile():
         return typed(ir.TileType([4, 4], FP32, ir.MemRef("mem_vec_0", 0, 64), None, Mem.Vec))

@@ -33,6 +33,7 @@ from pypto.ir.node import (
     IRNode,
 )
 from pypto.ir.program import Function, Program
+from pypto.ir.scope import ScopeStmt
 from pypto.ir.serialization.wire import (
     ATTR_ENUMS,
     FIELD_ENUMS,
@@ -49,20 +50,16 @@ from pypto.ir.views import TensorView, TileView
 
 __all__ = ["Reader"]
 
-_DEFAULTS: dict[str, Any] = {
-    "attrs": [],
-    "func_type": 0,
-    "level": None,
-    "role": None,
-    "requires_runtime_binding": False,
-    "kind": 0,
-    "name_hint": "",
-    "sync_start": False,
-    "manual": False,
-    "compact": "null",
-    "pad": "null",
-    "valid_shape": [],
-}
+_DEFAULTS: dict[type, dict[str, Any]] = {
+    Call: {"attrs": []},
+    ForStmt: {"attrs": [], "kind": 0},
+    ScopeStmt: {"attrs": [], "name_hint": "", "sync_start": False, "manual": False, "role": None},
+    Function: {
+        "func_type": 0, "level": None, "role": None, "attrs": [], "requires_runtime_binding": False,
+    },
+    TensorView: {"pad": "null", "valid_shape": []},
+    TileView: {"compact": "null"},
+}  # fmt: skip
 _ABSENT = object()
 Raw = dict[str, Any]
 
@@ -213,9 +210,10 @@ class Reader:
         name = wire_name(field)
         raw = fields.get(name, _ABSENT)
         if raw is _ABSENT:
-            if name not in _DEFAULTS and field.kind != OPTIONAL_NODE:
+            defaults = _DEFAULTS.get(ScopeStmt if issubclass(cls, ScopeStmt) else cls, {})
+            if name not in defaults and field.kind != OPTIONAL_NODE:
                 raise RuntimeError(f"Missing required field: {name} (of {cls.__name__})")
-            raw = _DEFAULTS.get(name)
+            raw = defaults.get(name)
         kind = field.kind
         if kind == NODE:
             return self._child(cls, field, raw)
