@@ -86,6 +86,23 @@ def test_checks_raise_their_class_with_the_message_first():
     pypto.check(True, "never")
 
 
+def test_errors_raised_for_tests_carry_exactly_the_message_given():
+    helpers = {
+        ValueError: "value", TypeError: "type", RuntimeError: "runtime", IndexError: "index",
+        NotImplementedError: "not_implemented", pypto.Error: "generic",
+    }  # fmt: skip
+    for error, name in helpers.items():
+        with pytest.raises(error) as caught:
+            getattr(pypto.testing, f"raise_{name}_error")("the message")
+        assert type(caught.value) is error and str(caught.value) == "the message"
+    for error in (*helpers, AssertionError, pypto.InternalError):
+        with pytest.raises(error) as caught:
+            pypto.testing.rethrow_with_message(error.__name__, "first", "second")
+        assert type(caught.value) is error and str(caught.value) == "second"
+    with pytest.raises(pypto.InternalError, match=r"^m \[f\.py:3:4\]\n(.|\n)*C\+\+ Traceback"):
+        pypto.testing.raise_internal_error_with_span("m", "f.py", 3, 4)
+
+
 @pytest.mark.parametrize("setting, traced", [("1", True), ("0", False), ("true", False)])
 def test_user_errors_carry_the_stack_only_when_asked_for_with_exactly_one(monkeypatch, setting, traced):
     monkeypatch.setenv("PTO_BACKTRACE", setting)

@@ -108,6 +108,53 @@ def test_shared_loop_bodies_are_equal_under_different_loop_variables():
     i, j = var("i", ir.INDEX), var("j", ir.INDEX)
     body = assign(var("y"), i + 1)
     assert ir.structural_equal(loop(body, i), loop(body, j))
+    assert ir.structural_hash(loop(body, i)) != ir.structural_hash(loop(body, j))
+
+
+def test_window_buffers_in_types_compare_by_identity_and_are_mapped_whatever_their_size():
+    base = ir.Var("base", ir.PtrType(), S)
+    small, large = ir.WindowBuffer(base, const(4)), ir.WindowBuffer(base, const(8))
+
+    def over(buffer):
+        return ir.DistributedTensorType([4], ir.FP32, buffer)
+
+    assert equal_both_ways(over(small), over(small))
+    assert not equal_both_ways(over(small), over(large))
+    assert equal_both_ways(over(small), over(large), True)
+    assert not equal_both_ways(over(small), ir.DistributedTensorType([4], ir.FP32), True)
+
+
+def test_slots_of_a_communication_domain_are_uses_that_types_in_the_body_must_agree_with():
+    base = ir.Var("base", ir.PtrType(), S)
+    one, two = ir.WindowBuffer(base, const(4)), ir.WindowBuffer(base, const(4))
+
+    def domain(slot, used=None):
+        type = ir.UnknownType() if used is None else ir.DistributedTensorType([4], ir.FP32, used)
+        return ir.CommDomainScopeStmt([], [slot], "", ir.EvalStmt(call("f", type=type), S), S)
+
+    assert not equal_both_ways(domain(one), domain(two))
+    assert equal_both_ways(domain(one), domain(two), True)
+    assert equal_both_ways(domain(one, one), domain(two, two), True)
+    assert not equal_both_ways(domain(one, one), domain(two, one), True)
+
+
+def test_order_matters_in_lists_but_not_among_attributes():
+    first, second = var("t"), var("t")
+
+    def submit(*deps):
+        return ir.Submit(ir.GlobalVar("k"), [], list(deps), ir.UnknownType(), S)
+
+    assert not equal_both_ways(submit(first, second), submit(second, first))
+    assert not equal_both_ways(
+        call("a", arg_direction_overrides=[0, 1]), call("a", arg_direction_overrides=[1, 0])
+    )
+    assert equal_both_ways(call("a", x=[first, second], y=1), call("a", y=1, x=[first, second]))
+
+
+def test_comments_and_places_do_not_matter():
+    plain = ir.BreakStmt(S)
+    commented = ir.attach_leading_comments(ir.BreakStmt(ir.Span("f.py", 3, 4)), ["why"])
+    assert equal_both_ways(plain, commented)
 
 
 def test_reassigned_parameter_equals_its_renamed_form():

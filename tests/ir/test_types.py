@@ -109,6 +109,16 @@ def test_tile_with_memref_needs_a_memory_space_or_a_telling_name():
     assert ir.TileType([4], ir.FP32, ir.MemRef("mem_vec_2", 0, 16)).memory_space is ir.Mem.Vec
 
 
+def test_later_variables_of_every_kind_have_larger_ids():
+    base = ir.Var("b", ir.PtrType(), S)
+    made = [
+        base, ir.Var("b", base.type, S), ir.IterArg("i", base.type, base, S), ir.MemRef(base, 0, 4),
+        ir.WindowBuffer(base, const(4)), ir.Var("b", base.type, S),
+    ]  # fmt: skip
+    ids = [var.unique_id for var in made]
+    assert ids == sorted(set(ids))
+
+
 def test_memref_forms():
     offset = var("o")
     placed = ir.MemRef(ir.Mem.LeftScale, offset, 4096, 3)
