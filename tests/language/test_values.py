@@ -520,6 +520,16 @@ def test_symbol_parameter_after_its_use_is_rejected():
         pl.parse(code)
 
 
+def test_a_scalar_parameter_of_a_method_may_shape_a_tensor_before_it():
+    code = (
+        "import pypto.language as pl\n@pl.program\nclass P:\n    @pl.function\n"
+        "    def f(self, x: pl.Tensor[[rows, 4], pl.FP32], rows: pl.Scalar[pl.INDEX]):\n        return x\n"
+    )
+    function = pl.parse_program(code).get_function("f")
+    assert function.params[0].type.shape[0] is function.params[1]
+    assert [param.name_hint for param in function.params] == ["x", "rows"]
+
+
 def test_layouts_and_views():
     nz, view, variable = types_of(
         "pl.Tensor[[64, 32], pl.FP32, pl.NZ]",

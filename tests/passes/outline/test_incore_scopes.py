@@ -629,3 +629,24 @@ def test_comments_above_a_scope_move_to_its_dispatch():
         """
     )
     assert statements(function(actual, "main"))[0].leading_comments == ["first the sum"]
+
+
+def test_a_symbol_that_is_captured_after_a_tensor_that_it_shapes_reads_back():
+    actual = run(
+        program(
+            """
+            @orch
+            def main(self, x: T(M, 32), o: pl.InOut[T(M, 32)]) -> T(M, 32):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    for i in pl.range(M // 4):
+                        t = pl.load(x, [i * 4, 0], [4, 32])
+                        o = pl.store(t, [i * 4, 0], o)
+                return o
+            """,
+            header='M = pl.dynamic("M")',
+        ),
+        passes.outline_incore_scopes,
+    )
+    kernel = function(actual, "main_incore_0")
+    assert kernel.params[0].type.shape[0] is kernel.params[1]
+    assert_round_trips(actual)

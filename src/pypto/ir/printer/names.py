@@ -160,13 +160,24 @@ def function_names(function: Function, variables: FunctionVars, declared: dict[i
     symbols = {**signature, **variables.body_symbols}
     here = {i: declared[i] for i in (*symbols, *map(id, body.used)) if i in declared} if declared else {}
     candidates = (*function.params_, *body.defined, *body.used, *symbols.values())
-    names = assign_names([var for var in candidates if id(var) not in here], here.values())
+    reserved = [*here.values(), *(declared.values() if _mentions_later_parameter(function) else ())]
+    names = assign_names([var for var in candidates if id(var) not in here], reserved)
     names.update(here)
     bound = {id(var) for var in (*function.params_, *body.defined)}.union(signature, here)
     for var in body.used:
         if id(var) not in bound:
             names[id(var)] += FREE_SUFFIX
     return names
+
+
+def _mentions_later_parameter(function: Function) -> bool:
+    """Whether a type mentions a scalar parameter that follows: then it must not be named like a symbol."""
+    later = {id(param) for param in function.params_ if type(param.type) is ScalarType}
+    for param in function.params_ if later else ():
+        later.discard(id(param))
+        if not later.isdisjoint(_vars_below(list(_extents(param.type)))):
+            return True
+    return False
 
 
 def declared_symbols(program: Program, variables: dict[str, FunctionVars]) -> dict[int, str]:

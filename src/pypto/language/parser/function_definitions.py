@@ -173,7 +173,26 @@ def _parameters(
                 span=p.span(names[0]),
             )
         names = names[1:]
-    return [_parameter(p, argument) for argument in names]
+    later = {each.arg: _parameter(p, each) for each in names if _is_plain_scalar(p, each)}
+    p.params.clear()
+    made = []
+    for argument in names:
+        var, direction = later.get(argument.arg) or _parameter(p, argument)
+        if argument.arg in later:
+            p.params.append(var)
+        made.append((var, direction))
+    return made
+
+
+def _is_plain_scalar(p: FunctionParser, argument: ast.arg) -> bool:
+    """Whether `argument` is a scalar whose name means nothing else: types before it may mention it."""
+    annotation = argument.annotation
+    return (
+        isinstance(annotation, ast.Subscript)
+        and isinstance(annotation.value, ast.Attribute)
+        and annotation.value.attr == "Scalar"
+        and p.closure.lookup(argument.arg) is NOT_FOUND
+    )
 
 
 def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDirection]:
