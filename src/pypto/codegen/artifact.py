@@ -14,14 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pypto.codegen.host_orchestration import generate_host_orchestration, is_host_sub_worker, sub_worker_text
 from pypto.codegen.kernel import KernelSource, generate_kernel
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME, core_folder, external_source, kernel_config_text
 from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
 from pypto.compile_profiling import get_active_profiler, record_stage
+from pypto.ir.entry_points import host_entry
 from pypto.ir.enums import FunctionType
 from pypto.ir.expr import Call, GlobalVar, Submit
 from pypto.ir.program import Function, Program
 from pypto.ir.walk import walk
+
+HOST_CODE = "orchestration/host_orch.py"
 
 __all__ = ["PartialCodegenError", "remove_markers", "write_artifact", "write_whole"]
 
@@ -29,7 +33,7 @@ MARKERS = (
     "compiled_meta.json",
     "distributed_meta.json",
     "kernel_config.py",
-    "orchestration/host_orch.py",
+    HOST_CODE,
 )
 """Files that say what kind of build a directory holds."""
 
@@ -71,7 +75,8 @@ def write_artifact(
     outcome = _Outcome(_max_workers())
     root.mkdir(parents=True, exist_ok=True)
     remove_markers(root)
-    if len(orchestrations) == 1:
+    host = host_entry(program)
+    if len(orchestrations) == 1 and host is None:
         _write_build(program, orchestrations[0], root, runtime, outcome)
     else:
         for orchestration in orchestrations:
@@ -79,9 +84,21 @@ def write_artifact(
             folder.mkdir(parents=True, exist_ok=True)
             remove_markers(folder)
             _write_build(program, orchestration, folder, runtime, outcome)
+    if host is not None:
+        outcome.files.extend(_write_host(program, host, root))
     if outcome.failures:
         raise _failure(root, outcome)
     return outcome.files
+
+
+def _write_host(program: Program, host: Function, root: Path) -> list[Path]:
+    """The code of the host: its function, and the bodies of its SubWorkers."""
+    files = [write_whole(root / HOST_CODE, generate_host_orchestration(program, host))]
+    for function in program.functions_.values():
+        if is_host_sub_worker(function):
+            path = root / "sub_workers" / f"{function.name}.py"
+            files.append(write_whole(path, sub_worker_text(function)))
+    return files
 
 
 def _write_build(

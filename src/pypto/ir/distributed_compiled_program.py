@@ -1,15 +1,13 @@
-"""How a program is spread over several ranks.
-
-Only the configuration lives here so far: programs for several ranks are parsed, printed and transformed, but
-not yet run.
-"""
+"""How a program is spread over several ranks, and the compiled form of such a program."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["DistributedConfig"]
+__all__ = ["DistributedCompiledProgram", "DistributedConfig"]
 
 
 @dataclass(frozen=True)
@@ -32,3 +30,9 @@ class DistributedConfig:
             raise ValueError(f"num_sub_workers must be >= 0, got {self.num_sub_workers}")
         if self.aicpu_thread_num < 0 or self.aicpu_thread_num == 1:
             raise ValueError(f"aicpu_thread_num must be 0 (the default) or >= 2, got {self.aicpu_thread_num}")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedCompiledProgram":  # belongs to the runtime, a layer above
+        return getattr(importlib.import_module("pypto.runtime.distributed.program"), name)
+    raise AttributeError(f"module 'pypto.ir.distributed_compiled_program' has no attribute '{name}'")

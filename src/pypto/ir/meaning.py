@@ -129,6 +129,17 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """What concerns several ranks; ``kind`` names the rule.
+
+    About a window: ``context``, ``rank``, ``nranks``. Signals: ``notify``, ``wait``, ``barrier``. Transfers
+    with the window of a peer: ``load``, ``store``, ``put``, ``get``.
+    """
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """No meaning on the CPU yet; ``reason`` completes the sentence "<op> is not supported on the CPU: "
     "..."."""
@@ -136,7 +147,7 @@ class Opaque:
     reason: str
 
 
-Meaning = Elementwise | Partial | Reduce | Contraction | Cast | Move | Query | Together | Opaque
+Meaning = Elementwise | Partial | Reduce | Contraction | Cast | Move | Query | Together | Remote | Opaque
 
 
 @cache

@@ -210,6 +210,24 @@ class ArgumentBinder:
             for i, encoder in self._scalars
         ]
 
+    def check_tensor(self, position: int, value: Any) -> tuple[int, tuple[int, ...]]:
+        """Address and shape of one tensor argument; raises as `bind` does."""
+        param = next(param for place, param in self._tensors if place == position)
+        buffer = param.take(value, position, None)
+        param.check_shape(buffer.shape)
+        return buffer.address, buffer.shape
+
+    def check_scalar(self, position: int, value: Any) -> Any:
+        """One scalar argument, also in a tensor of one element, as a number. Raises as `bind` does."""
+        if callable(getattr(value, "item", None)):
+            value = value.item()
+        next(encoder for place, encoder in self._scalars if place == position).encode(value)
+        return getattr(value, "value", value)
+
+    def complete(self, args: Sequence[Any]) -> tuple[Sequence[Any], Any]:
+        """All arguments, with outputs made where a call leaves them out, and what such a call returns."""
+        return (args, None) if len(args) == self._count else self._add_outputs(args)
+
     def _layouts_of(self, shapes: list[tuple[int, ...]]) -> bytes:
         key = tuple(shapes)
         found = self._layouts.get(key)

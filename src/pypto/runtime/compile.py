@@ -19,6 +19,8 @@ from pypto.codegen.artifact import write_artifact
 from pypto.codegen.dispatch_check import check_argument_kinds, check_dispatches
 from pypto.codegen.signature_check import check_signatures
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
+from pypto.ir.distributed_compiled_program import DistributedConfig
+from pypto.ir.entry_points import host_entry
 from pypto.passes.context import (
     PassContext,
     VerificationLevel,
@@ -31,6 +33,7 @@ from pypto.passes.pipeline import PassPipeline
 from pypto.runtime import artifact_cache, metadata
 from pypto.runtime._binary_cache import binary_context_lock
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
+from pypto.runtime.distributed.program import DistributedCompiledProgram, write_distributed_sidecar
 from pypto.runtime.kernel_config import FILE_NAME
 
 _TEMPORARIES = (
@@ -61,7 +64,7 @@ def compile(
     emit_source_loc: bool | None = None,
     dump_ptoas_passes: bool = False,
     runtime: Any = None,
-) -> CompiledProgram:
+) -> CompiledProgram | DistributedCompiledProgram:
     """Lower `program`, generate its C++ into `output_dir`, and return it as a callable.
 
     Without `output_dir` a new directory is made under `PYPTO_PROG_BUILD_DIR` (default `build_output`).
@@ -75,8 +78,6 @@ def compile(
         raise TypeError(f"compile needs a Program, got {type(program).__name__}")
     backend = backend_of_platform(platform) if platform is not None else backend_type
     set_backend_type(backend)
-    if distributed_config is not None:
-        raise NotImplementedError("distributed programs are not supported yet")
     check_argument_kinds(program)
     check_signatures(program)
     settings = {
@@ -114,9 +115,23 @@ def compile(
             else:
                 files = write_artifact(lowered, root)
                 functions = _orchestrations(lowered)
-                if key is not None:
+                if key is not None and host_entry(lowered) is None:
                     artifact_cache.keep(key, program, root, files, [f.name for f in functions])
-            signatures = _write_sidecars(program, functions, root, chosen, backend)
+            host = host_entry(lowered) if known is None else None
+            signatures = _write_sidecars(program, functions, root, chosen, backend, alone=host is None)
+            if host is not None:
+                signature = metadata.signature_of(program.get_function(host.name) or host)
+                config = distributed_config or DistributedConfig()
+                write_distributed_sidecar(root, signature, chosen, backend, config)
+    if host is not None:
+        return DistributedCompiledProgram(
+            lowered,
+            root,
+            backend_type=backend,
+            platform=chosen,
+            distributed_config=config,
+            _signature=signature,
+        )
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
@@ -230,7 +245,13 @@ def _orchestrations(lowered: ir.Program) -> list[ir.Function]:
 
 
 def _write_sidecars(
-    program: ir.Program, functions: list[ir.Function], root: Path, platform: str, backend: BackendType
+    program: ir.Program,
+    functions: list[ir.Function],
+    root: Path,
+    platform: str,
+    backend: BackendType,
+    *,
+    alone: bool,
 ) -> dict[str, metadata.CallSignature]:
     """Signatures by orchestration name, with the parameter names and directions that the user wrote."""
     from pypto.runtime.debug.run_script_writer import write_run_script  # its package needs this module
@@ -239,7 +260,7 @@ def _write_sidecars(
     for function in functions:
         written = program.get_function(function.name) or function
         signatures[function.name] = metadata.signature_of(written)
-        folder = root if len(functions) == 1 else root / NEXT_LEVELS / function.name
+        folder = root if alone and len(functions) == 1 else root / NEXT_LEVELS / function.name
         metadata.write_sidecar(folder, signatures[function.name], platform, backend)
         if os.environ.get("PYPTO_EMIT_DEBUG_RUNNER", "").lower() not in ("0", "false", "no"):
             with suppress(OSError):  # a convenience; a compile never fails for it

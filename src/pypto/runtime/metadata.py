@@ -18,7 +18,7 @@ from pypto.core.dtype import DataType, dtype_from_text
 from pypto.ir.entry_points import entry_points
 
 SIDECAR = "compiled_meta.json"
-_SCHEMA = 1
+SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _param_info(param: ir.Var, direction: ir.ParamDirection) -> ParamInfo:
 def sidecar_content(signature: CallSignature, platform: str, backend: BackendType) -> dict[str, Any]:
     """What `compiled_meta.json` says."""
     content = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "params": [
             {"name": p.name, "direction": p.direction.name, "shape": p.shape, "dtype": str(p.dtype)}
             for p in signature.params
@@ -162,8 +162,8 @@ def parse_sidecar(path: object, content: Any) -> Sidecar:
     if not isinstance(content, dict):
         raise _malformed(path, "is not an object")
     schema = _field(path, content, "schema", int)
-    if schema != _SCHEMA:
-        raise ValueError(f"{path}: Incompatible schema {schema}, expected {_SCHEMA}; recompile the program")
+    if schema != SCHEMA:
+        raise ValueError(f"{path}: Incompatible schema {schema}, expected {SCHEMA}; recompile the program")
     params = tuple(_read_param(path, entry) for entry in _field(path, content, "params", list))
     returns = _field(path, content, "num_return_types", int)
     entries = _field(path, content, "shared_extents", list) if "shared_extents" in content else []

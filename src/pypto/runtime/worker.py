@@ -255,6 +255,11 @@ class ChipWorker(Worker):
 
     # --- memory
 
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of the live allocations."""
+        return sum(buffer.nbytes for buffer in self._allocations.values())
+
     def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
         self._require_init()
         self._check_worker_id(worker_id)
@@ -343,7 +348,7 @@ class ChipWorker(Worker):
 class RegistrationHandle:
     """A program registered with a worker: callable until `unregister` or until the worker closes."""
 
-    def __init__(self, worker: ChipWorker, compiled: Any, cid: int) -> None:
+    def __init__(self, worker: Worker, compiled: Any, cid: int) -> None:
         self._worker = worker
         self._closed = False
         self.compiled = compiled

@@ -27,6 +27,7 @@ from pypto.ir.meaning import (
     Partial,
     Query,
     Reduce,
+    Remote,
     Together,
 )
 from pypto.ir.op_registry import get_op_def
@@ -105,6 +106,8 @@ def _evaluate(call: Call, meaning: Meaning, args: list[Operand]) -> Any:
         reason = meaning.reason
     elif isinstance(meaning, Together):
         reason = "it takes several lanes"
+    elif isinstance(meaning, Remote):
+        reason = "it takes several ranks"
     else:
         reason = f"it asks about {meaning.kind}"
     if isinstance(meaning, Query) and meaning.kind == "dim":

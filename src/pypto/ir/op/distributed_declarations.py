@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pypto.ir.enums import ArgEffect, WriteChannel
-from pypto.ir.meaning import Opaque
+from pypto.ir.meaning import Opaque, Remote
 from pypto.ir.op import distributed_rules as rules
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.results import Acc, Vec
 from pypto.ir.op_registry import Args, Effect, EffectWhen, Kwargs, MemorySpec, register
 from pypto.ir.types import Type, UnknownType, scalar_type
 
-_REMOTE = Opaque("the CPU runtime runs one rank")
+_HOST_ONLY = Opaque("it belongs into the function that dispatches to the ranks")
+_COLLECTIVE = Opaque("only the barrier among the collectives is; write this one with notify, wait and put")
+_INTERNAL = Opaque("it is a lowered form of a collective")
+_DEFERRED = Opaque("a task cannot end after its kernel; use pld.system.wait")
 _HOST = Opaque("it is a placeholder of the host program")
 _READ_WRITE, _WRITE = ArgEffect.ReadWrite, ArgEffect.Write
 _ATOMIC = EffectWhen(_WRITE, (("atomic", 1),), _READ_WRITE)
@@ -32,13 +35,14 @@ def _declare_windows() -> None:
         "size_bytes: scalar",
         rules.alloc_window_buffer,
         kwargs="name",
-        meaning=_REMOTE,
+        meaning=_HOST_ONLY,
     )
-    register("pld.tensor.window", "buf: any, shape: tuple", rules.window, kwargs="dtype", meaning=_REMOTE)
-    register("pld.system.world_size", "", _int64, meaning=_REMOTE)
-    register("pld.system.get_comm_ctx", "dist_tensor: window", rules.comm_ctx, meaning=_REMOTE)
+    register("pld.tensor.window", "buf: any, shape: tuple", rules.window, kwargs="dtype", meaning=_HOST_ONLY)
+    register("pld.system.world_size", "", _int64, meaning=_HOST_ONLY)
+    register("pld.system.get_comm_ctx", "dist_tensor: window", rules.comm_ctx, meaning=Remote("context"))
     for leaf in ("rank", "nranks"):
-        register(f"pld.system.{leaf}", "ctx: any", rules.context_query(f"pld.system.{leaf}"), meaning=_REMOTE)
+        name = f"pld.system.{leaf}"
+        register(name, "ctx: any", rules.context_query(name), meaning=Remote(leaf))
 
 
 def _declare_signals() -> None:
@@ -49,7 +53,7 @@ def _declare_signals() -> None:
         kwargs="op",
         effects={0: _ADD_UNLESS_SET},
         no_duplicate=True,
-        meaning=_REMOTE,
+        meaning=Remote("notify"),
     )
     for leaf in ("wait", "defer_wait"):
         name = f"pld.system.{leaf}"
@@ -60,7 +64,7 @@ def _declare_signals() -> None:
             rule,
             kwargs="cmp",
             writes_nothing=True,
-            meaning=_REMOTE,
+            meaning=_DEFERRED if leaf == "defer_wait" else Remote("wait"),
         )
 
 
@@ -71,7 +75,7 @@ def _declare_transfers() -> None:
         rules.remote_load,
         kwargs="allow_physical_tail_padding",
         writes_nothing=True,
-        meaning=_REMOTE,
+        meaning=Remote("load"),
     )
     register(
         "pld.tile.remote_store",
@@ -81,7 +85,7 @@ def _declare_transfers() -> None:
         effects={1: _ATOMIC},
         channel=_Dma,
         memory=MemorySpec(((Vec, Acc),), None),
-        meaning=_REMOTE,
+        meaning=Remote("store"),
     )
     register(
         "pld.tensor.remote_store",
@@ -90,7 +94,7 @@ def _declare_transfers() -> None:
         kwargs="atomic",
         effects={1: _ATOMIC},
         channel=_Dma,
-        meaning=_REMOTE,
+        meaning=Remote("store"),
     )
     region = "dst_offsets?: tuple, src_offsets?: tuple, shape?: tuple"
     for leaf, put in (("put", True), ("get", False)):
@@ -103,7 +107,7 @@ def _declare_transfers() -> None:
             effects=effects,
             channel=_Dma,
             affinity="vector",
-            meaning=_REMOTE,
+            meaning=Remote(leaf),
         )
         register(
             f"pld.tile.{leaf}",
@@ -113,7 +117,7 @@ def _declare_transfers() -> None:
             effects=effects,
             channel=_Dma,
             affinity="vector",
-            meaning=_REMOTE,
+            meaning=Remote(leaf),
         )
 
 
@@ -159,7 +163,15 @@ def _declare_collectives() -> None:
             counted,
         ),
     ):
-        register(f"pld.tensor.{leaf}", signature, rule, kwargs=kwargs, effects=effects, meaning=_REMOTE)
+        register(
+            f"pld.tensor.{leaf}",
+            signature,
+            rule,
+            kwargs=kwargs,
+            effects=effects,
+            reuses=0 if leaf == "barrier" else None,
+            meaning=Remote("barrier") if leaf == "barrier" else _COLLECTIVE,
+        )
     for leaf, kwargs, effects in (
         ("all_to_all", "dtype", moved),
         ("all_to_all_v", "dtype", counted),
@@ -177,7 +189,7 @@ def _declare_collectives() -> None:
             kwargs=kwargs,
             effects=effects,
             internal=True,
-            meaning=_REMOTE,
+            meaning=_INTERNAL,
         )
 
 

@@ -42,6 +42,7 @@ from pypto.passes.convert_tensor_to_tile_ops.pieces import (
     tuple_of,
     with_rank,
 )
+from pypto.passes.convert_tensor_to_tile_ops.windows import remote_store, transfer
 
 __all__ = ["CONVERTERS", "PASS_THROUGH"]
 
@@ -416,6 +417,9 @@ CONVERTERS: Mapping[str, Converter] = {
     "tensor.scatter": scatter,
     "tensor.scatter_mask": scatter_mask,
     "tensor.scatter_update": scatter_update,
+    "pld.tensor.remote_store": remote_store,
+    "pld.tensor.put": transfer,
+    "pld.tensor.get": transfer,
     "tile.load": _load,
     "tile.store": _store,
 }

@@ -121,6 +121,11 @@ public:
         return tensor;
     }
 
+    // Where the buffer of a tensor begins.
+    PYPTO_INLINE const char* buffer(int slot) const {
+        return reinterpret_cast<const char*>(reinterpret_cast<const PyptoTensorDescriptor*>(args_[slot])->addr);
+    }
+
     // Scalars arrive as 64-bit patterns whose low bytes hold the value.
     template <typename T>
     PYPTO_INLINE Compute<T> scalar(int slot) const {

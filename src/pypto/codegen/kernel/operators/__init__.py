@@ -14,6 +14,7 @@ from pypto.codegen.kernel.operators.moves import MOVES
 from pypto.codegen.kernel.operators.permutations import PERMUTATIONS
 from pypto.codegen.kernel.operators.products import emit_cast, emit_contraction, emit_reduce
 from pypto.codegen.kernel.operators.queries import emit_query
+from pypto.codegen.kernel.operators.windows import emit_remote
 from pypto.core.span import Span
 from pypto.ir.meaning import (
     Cast,
@@ -24,6 +25,7 @@ from pypto.ir.meaning import (
     Partial,
     Query,
     Reduce,
+    Remote,
     Together,
 )
 from pypto.ir.op_registry import get_op_def
@@ -51,6 +53,7 @@ _RENDERERS: dict[type, Callable[[OpContext, Any], None]] = {
     Move: _emit_move,
     Query: emit_query,
     Together: emit_together,
+    Remote: emit_remote,
     Opaque: _refuse,
 }
 

@@ -1,0 +1,253 @@
+"""A compiled program for several ranks: a host function, and a chip program per dispatched function."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypto import ir
+from pypto.backend import BackendType, backend_of_platform, simulator_of
+from pypto.codegen.kernel_config import DEFAULT_RUNTIME
+from pypto.ir.distributed_compiled_program import DistributedConfig
+from pypto.runtime import metadata
+from pypto.runtime.compiled_program import NEXT_LEVELS, OrchestrationProgram
+from pypto.runtime.metadata import CallSignature, ParamInfo
+from pypto.runtime.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from pypto.runtime.distributed.worker import DistributedWorker
+
+SIDECAR = "distributed_meta.json"
+HOST_CODE = "orchestration/host_orch.py"
+SUB_WORKERS = "sub_workers"
+_SCHEMA = 2
+
+
+class DistributedCompiledProgram:
+    """A program that was compiled into a directory, to be run by several ranks."""
+
+    kind = "DistributedCompiledProgram"
+
+    def __init__(
+        self,
+        program: ir.Program | None,
+        output_dir: Path | str,
+        *,
+        backend_type: BackendType = BackendType.Ascend910B,
+        platform: str | None = None,
+        distributed_config: DistributedConfig | None = None,
+        _signature: CallSignature,
+    ) -> None:
+        self.program = program
+        self.output_dir = Path(output_dir)
+        self.backend_type = backend_type
+        self.platform = platform or simulator_of(backend_type)
+        self.signature = _signature
+        self._distributed_config = distributed_config or DistributedConfig()
+        self.fixed_scalars: Mapping[str, Any] = {}
+
+    @classmethod
+    def from_dir(
+        cls,
+        output_dir: Path | str,
+        *,
+        platform: str | None = None,
+        backend_type: BackendType | None = None,
+        distributed_config: DistributedConfig | None = None,
+    ) -> DistributedCompiledProgram:
+        """Reload what an earlier compile left.
+
+        Raises `FileNotFoundError` without metadata, `ValueError` for metadata that cannot be used.
+        """
+        root = Path(output_dir)
+        path = root / SIDECAR
+        if not path.is_file():
+            raise FileNotFoundError(f"no {SIDECAR} in {root}: not a compiled distributed program")
+        try:
+            content = json.loads(path.read_bytes().decode("utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}; recompile the program") from error
+        if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
+            raise ValueError(f"{path}: Incompatible schema, expected {_SCHEMA}; recompile the program")
+        sidecar = metadata.parse_sidecar(path, {**content, "schema": metadata.SCHEMA})
+        config = distributed_config or _config_of(path, content.get("distributed_config"))
+        return cls(
+            None,
+            root,
+            backend_type=backend_type or (backend_of_platform(platform) if platform else sidecar.backend),
+            platform=platform or sidecar.platform,
+            distributed_config=config,
+            _signature=sidecar.signature,
+        )
+
+    # -- facts -------------------------------------------------------------------------------------------
+
+    @property
+    def device_ids(self) -> list[int]:
+        """The device of each rank."""
+        return list(self._distributed_config.device_ids)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime of all chip programs."""
+        return self._distributed_config.runtime or DEFAULT_RUNTIME
+
+    @property
+    def param_names(self) -> list[str]:
+        return [p.name for p in self.signature.params]
+
+    @property
+    def output_indices(self) -> list[int]:
+        return self.signature.output_indices
+
+    def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
+        """Parameters, places of pure outputs, return types (unknown here: results are parameters)."""
+        return list(self.signature.params), self.signature.output_indices, []
+
+    # -- runs --------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+        """Start the ranks, run once, stop them. In place with all arguments; without the outputs these are
+        made and returned."""
+        from pypto.runtime.arguments import ArgumentBinder
+
+        complete, result = ArgumentBinder(self.signature, self.kind).complete(args)
+        with self.prepare(config) as worker:
+            worker(*complete)
+        return result
+
+    def prepare(
+        self,
+        config: RunConfig | None = None,
+        *,
+        extra_compiled: Any = (),
+        persistent: bool = False,
+        reset_persistent_windows: bool | None = None,
+        callbacks: Mapping[str, Callable[..., Any]] | None = None,
+        sub_worker_overrides: Mapping[str, Callable[..., Any]] | None = None,
+        startup_timeout_s: float | None = None,
+    ) -> DistributedWorker:
+        """Start the ranks for repeated runs, of `extra_compiled` programs too."""
+        from pypto.runtime.distributed.worker import DistributedWorker
+
+        return DistributedWorker(
+            [self, *extra_compiled],
+            config,
+            persistent=persistent,
+            reset_persistent_windows=reset_persistent_windows,
+            callbacks=callbacks,
+            sub_worker_overrides=sub_worker_overrides,
+            startup_timeout_s=startup_timeout_s,
+        )
+
+    def fix_scalars(self, values: Mapping[str, Any]) -> None:
+        """From now on refuse other values for scalars that the program was specialised for."""
+        self.fixed_scalars = dict(values)
+
+    # -- parts -------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def chips(self) -> dict[str, OrchestrationProgram]:
+        """The chip programs by name. Raises `RuntimeError` when there is none."""
+        folders = sorted(p for p in (self.output_dir / NEXT_LEVELS).glob("*") if p.is_dir())
+        if not folders:
+            raise RuntimeError(f"No chip-level tasks found under {self.output_dir / NEXT_LEVELS}")
+        return {
+            folder.name: OrchestrationProgram(
+                folder.name, folder, self.platform, metadata.read_sidecar(folder).signature
+            )
+            for folder in folders
+        }
+
+    def chip(self, name: str) -> OrchestrationProgram:
+        """One of the chip programs."""
+        return self.chips[name]
+
+    def host_function(self) -> Callable[..., Any]:
+        """The generated host function."""
+        return self._host_function
+
+    @functools.cached_property
+    def _host_function(self) -> Callable[..., Any]:
+        path = self.output_dir / HOST_CODE
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        if len(names) != 1:
+            raise ValueError(f"{path} must define one function; recompile the program")
+        namespace: dict[str, Any] = {}
+        exec(compile(tree, str(path), "exec"), namespace)
+        function: Callable[..., Any] = namespace[names[0]]
+        return function
+
+    def sub_workers(
+        self, callbacks: Mapping[str, Callable[..., Any]] | None
+    ) -> dict[str, Callable[..., Any]]:
+        """The bodies of the host's SubWorkers: as written, or what is given instead.
+
+        Raises `ValueError` for unknown names and for missing bodies, `TypeError` for what is not callable.
+        """
+        files = {p.stem: p for p in sorted((self.output_dir / SUB_WORKERS).glob("*.py"))}
+        given = dict(callbacks or {})
+        unknown = sorted(given.keys() - files.keys())
+        if unknown:
+            raise ValueError(f"unknown callbacks {unknown}; SubWorkers of the program: {sorted(files)}")
+        for name, function in given.items():
+            if not callable(function):
+                raise TypeError(f"callback '{name}' must be callable, got {type(function).__name__}")
+        for name, path in files.items():
+            if name not in given:
+                body = _sub_worker_of(path, name)
+                if body is None:
+                    raise ValueError(f"SubWorker '{name}' has no body: it must be supplied via callbacks")
+                given[name] = body
+        return given
+
+    # -- a path ------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return str(self.output_dir)
+
+    def __repr__(self) -> str:
+        return f"DistributedCompiledProgram({self.output_dir})"
+
+    def __fspath__(self) -> str:
+        return str(self.output_dir)
+
+
+def write_distributed_sidecar(
+    root: Path,
+    signature: CallSignature,
+    platform: str,
+    backend: BackendType,
+    config: DistributedConfig,
+) -> None:
+    """Write `distributed_meta.json`; a reader sees the old file or the new one."""
+    content = metadata.sidecar_content(signature, platform, backend)
+    content |= {"schema": _SCHEMA, "distributed_config": dataclasses.asdict(config)}
+    temporary = root / f".{SIDECAR}.tmp"
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, root / SIDECAR)
+
+
+def _config_of(path: Path, content: Any) -> DistributedConfig:
+    names = {field.name for field in dataclasses.fields(DistributedConfig)}
+    if not isinstance(content, dict) or not content.keys() <= names:
+        raise ValueError(f"{path} has a wrong 'distributed_config'; recompile the program")
+    try:
+        return DistributedConfig(**content)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}; recompile the program") from error
+
+
+def _sub_worker_of(path: Path, name: str) -> Callable[..., Any] | None:
+    """The body of a SubWorker as a function of one sequence; None when it is only declared."""
+    namespace: dict[str, Any] = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+    function = namespace.get(name)
+    return None if function is None else lambda args: function(*args)
