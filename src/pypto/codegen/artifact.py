@@ -66,6 +66,9 @@ def write_artifact(
     """
     root = Path(output_dir)
     orchestrations = [f for f in program.functions_.values() if f.func_type is FunctionType.Orchestration]
+    host = host_entry(program)
+    if host is not None:
+        host_code = generate_host_orchestration(program, host)
     if not orchestrations:
         raise ValueError(
             f"the program '{program.name}' has no Orchestration function to compile; write what it "
@@ -75,7 +78,6 @@ def write_artifact(
     outcome = _Outcome(_max_workers())
     root.mkdir(parents=True, exist_ok=True)
     remove_markers(root)
-    host = host_entry(program)
     if len(orchestrations) == 1 and host is None:
         _write_build(program, orchestrations[0], root, runtime, outcome)
     else:
@@ -85,15 +87,15 @@ def write_artifact(
             remove_markers(folder)
             _write_build(program, orchestration, folder, runtime, outcome)
     if host is not None:
-        outcome.files.extend(_write_host(program, host, root))
+        outcome.files.extend(_write_host(program, host_code, root))
     if outcome.failures:
         raise _failure(root, outcome)
     return outcome.files
 
 
-def _write_host(program: Program, host: Function, root: Path) -> list[Path]:
+def _write_host(program: Program, code: str, root: Path) -> list[Path]:
     """The code of the host: its function, and the bodies of its SubWorkers."""
-    files = [write_whole(root / HOST_CODE, generate_host_orchestration(program, host))]
+    files = [write_whole(root / HOST_CODE, code)]
     for function in program.functions_.values():
         if is_host_sub_worker(function):
             path = root / "sub_workers" / f"{function.name}.py"

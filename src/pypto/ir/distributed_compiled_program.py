@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["DistributedCompiledProgram", "DistributedConfig"]
+__all__ = ["DistributedConfig"]
 
 
 @dataclass(frozen=True)

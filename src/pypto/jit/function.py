@@ -20,6 +20,7 @@ from pypto.runtime.compile import compile
 if TYPE_CHECKING:
     from pypto.language.parser.program_context import ProgramContext
     from pypto.runtime.compiled_program import CompiledProgram
+    from pypto.runtime.distributed import DistributedCompiledProgram
 
 _DEP_KINDS = frozenset({"incore", "inline", "opaque", "extern"})
 
@@ -48,7 +49,7 @@ class JITFunction(SpecialisedFunction):
         self._func_type = kind
         self._level = level
         self._auto_scope = auto_scope
-        self._cache: dict[Any, CompiledProgram] = {}
+        self._cache: dict[Any, CompiledProgram | DistributedCompiledProgram] = {}
         self._local_names = dict(local_names or {})
         self._signature = inspect.signature(function)
         self._definition: Definition | None = None
@@ -115,7 +116,9 @@ class JITFunction(SpecialisedFunction):
         _, facts = self._facts(graph, args, kwargs)
         return lower_program(self._program(graph, facts, runnable=False), config)
 
-    def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> CompiledProgram:
+    def compile(
+        self, *args: Any, config: Any = None, **kwargs: Any
+    ) -> CompiledProgram | DistributedCompiledProgram:
         """The compiled program for these arguments; the same object for arguments that need no other one."""
         graph = self._graph()
         _, facts = self._facts(graph, args, kwargs)
@@ -205,7 +208,9 @@ class JITFunction(SpecialisedFunction):
             given.append(GivenParameter(parameter.name, kind, parameter.direction, fact.constant))
         return program.build(given, runnable=runnable)
 
-    def _compiled(self, graph: CallGraph, facts: Sequence[Fact], config: Any) -> CompiledProgram:
+    def _compiled(
+        self, graph: CallGraph, facts: Sequence[Fact], config: Any
+    ) -> CompiledProgram | DistributedCompiledProgram:
         key = (
             graph.source_key,
             graph.external_keys(),
