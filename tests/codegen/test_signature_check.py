@@ -60,13 +60,17 @@ def test_symbolic_extents_of_a_result_are_taken_on_trust(tmp_path):
     @pl.program
     class P:
         @pl.function(type=pl.FunctionType.InCore)
-        def k(self, out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]) -> pl.Tensor[[N, 64], pl.FP32]:
+        def k(
+            self, b: pl.Tensor[[N, 64], pl.FP32], out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]
+        ) -> pl.Tensor[[N, 64], pl.FP32]:
             x = pl.tile.full([1, 64], dtype=pl.FP32, value=1.0)
             return pl.store(x, [0, 0], out)
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def main(self, out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]) -> pl.Tensor[[M, 64], pl.FP32]:
-            return self.k(out)
+        def main(
+            self, b: pl.Tensor[[N, 64], pl.FP32], out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]
+        ) -> pl.Tensor[[M, 64], pl.FP32]:
+            return self.k(b, out)
     """
     ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
 

@@ -34,8 +34,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-class MissingMetadataError(ParserTypeError, ValueError):
-    """A tensor parameter whose argument has no tensor type."""
+class JitCallError(ParserTypeError, ValueError):
+    """A call of a jit function that no version of it can be made for."""
 
 
 class JitProgram(ProgramContext):
@@ -68,8 +68,7 @@ class JitProgram(ProgramContext):
         """The version of `callee` for these arguments.
 
         Raises:
-            MissingMetadataError: a tensor parameter is given something else.
-            ValueError: the functions call each other in a circle.
+            JitCallError: a tensor parameter is given something else, or functions call in a circle.
         """
         if not callee.is_dep_of(self._entry):
             raise UnsupportedFeatureError(
@@ -88,7 +87,11 @@ class JitProgram(ProgramContext):
         found = self._versions[key]
         if found is None:
             name = callee.__name__
-            raise ValueError(f"Cycle detected in FunctionType::Inline call graph: {name} -> {name}")
+            raise JitCallError(
+                f"Cycle detected in FunctionType::Inline call graph: {name} -> {name}",
+                span=arguments.span,
+                hint="Write the repetition as a loop",
+            )
         return found
 
     def _given(self, callee: JITFunction, arguments: GivenArguments) -> list[GivenParameter]:
@@ -117,7 +120,7 @@ class JitProgram(ProgramContext):
             assert parameter.dtype is not None
             return ir.ArrayType(parameter.dtype, parameter.extent)
         if not isinstance(argument, ir.TensorType):
-            raise MissingMetadataError(
+            raise JitCallError(
                 f"@pl.jit: missing inferred tensor metadata for parameter '{parameter.name}'",
                 span=span,
                 hint=f"The argument is of type {argument}; pass a tensor",

@@ -15,6 +15,7 @@ from pypto import ir
 from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure, value_to_ir
 from pypto.language.parser.comments import Comments, docstring_lines
 from pypto.language.parser.diagnostics import (
+    ParserError,
     ParserSyntaxError,
     SSAViolationError,
     UndefinedVariableError,
@@ -160,6 +161,8 @@ class FunctionParser:
             )
         try:
             return handler(self, node)
+        except ParserError:
+            raise
         except (TypeError, ValueError) as error:
             raise self.rejected(error, node) from error
 
@@ -252,6 +255,8 @@ class FunctionParser:
             )
         try:
             handler(self, node)
+        except ParserError:
+            raise
         except (TypeError, ValueError) as error:
             raise self.rejected(error, node) from error
 
