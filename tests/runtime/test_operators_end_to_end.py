@@ -28,8 +28,13 @@ _NAMES = {
     np.dtype(np.int8): "INT8",
     np.dtype(np.int16): "INT16",
     np.dtype(np.int32): "INT32",
+    np.dtype(np.uint8): "UINT8",
     np.dtype(np.uint32): "UINT32",
+    np.dtype(ml_dtypes.float8_e4m3fn): "FP8E4M3FN",
+    np.dtype(ml_dtypes.float8_e8m0fnu): "FP8E8M0",
 }
+_SCALE_LAYOUTS = {(16, 2): ", pl.MX_A_ZZ", (2, 32): ", pl.MX_B_NN"}
+"""How scales that are stored as bytes lie in memory: those of a left and of a right operand."""
 UNTOUCHED = 77
 CASES_PER_KERNEL = 8
 
@@ -55,7 +60,8 @@ class Case:
 
 
 def annotation(array: np.ndarray) -> str:
-    return f"pl.Tensor[{list(array.shape)}, pl.{_NAMES[array.dtype]}]"
+    layout = _SCALE_LAYOUTS.get(array.shape, "") if array.dtype == np.uint8 else ""
+    return f"pl.Tensor[{list(array.shape)}, pl.{_NAMES[array.dtype]}{layout}]"
 
 
 def program_of(cases: list[Case]) -> str:
@@ -289,6 +295,87 @@ tensors(
     "o = pl.assemble(o, pl.col_argmax(a), [0, 0, 0])",
     lambda a: a.argmax(1)[:, None].astype(np.int32),
     a=floats(3, 4, 5),
+)
+
+
+# ---- tiles ------------------------------------------------------------------------------------------------
+
+
+def scaled(cells: np.ndarray, scales: np.ndarray, axis: int) -> np.ndarray:
+    return cells.astype(np.float32) * np.repeat(scales.astype(np.float32), 32, axis)
+
+
+_SCALE = ml_dtypes.float8_e8m0fnu
+_SCALED: dict[str, np.ndarray] = {
+    "a": floats(16, 64).astype(ml_dtypes.float8_e4m3fn),
+    "u": np.exp2(rng.integers(-3, 4, (16, 2))).astype(ml_dtypes.float8_e8m0fnu),
+    "b": floats(64, 32).astype(ml_dtypes.float8_e4m3fn),
+    "v": np.exp2(rng.integers(-3, 4, (2, 32))).astype(ml_dtypes.float8_e8m0fnu),
+}
+_LOADS = (
+    "la = pl.load(a, [0, 0], [16, 64])\nlu = pl.load(u, [0, 0], [16, 2])\n"
+    "lb = pl.load(b, [0, 0], [64, 32])\nlv = pl.load(v, [0, 0], [2, 32])\n"
+)
+tiles(
+    "block_scaled_product_and_accumulation",
+    _LOADS + "p = pl.matmul_mx(la, lu, lb, lv)\n"
+    "p2 = pl.matmul_mx_acc(p, la, lu, lb, lv)\n"
+    "o = pl.store(p2, [0, 0], o)",
+    lambda a, u, b, v: 2 * scaled(a, u, 1) @ scaled(b, v, 0),
+    1e-4,
+    **_SCALED,
+)
+tiles(
+    "block_scaled_product_with_bias",
+    _LOADS + "lc = pl.load(c, [0, 0], [1, 32])\n"
+    "p = pl.matmul_mx_bias(la, lu, lb, lv, lc)\n"
+    "o = pl.store(p, [0, 0], o)",
+    lambda a, u, b, v, c: scaled(a, u, 1) @ scaled(b, v, 0) + c,
+    1e-4,
+    c=floats(1, 32),
+    **_SCALED,
+)
+tiles(
+    "bytes_become_scales_when_they_are_moved",
+    "la = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)\n"
+    "lb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)\n"
+    "lu = pl.move(pl.load(u, [0, 0], [16, 2], target_memory=pl.Mem.Mat), pl.Mem.LeftScale)\n"
+    "lv = pl.move(pl.load(v, [0, 0], [2, 32], target_memory=pl.Mem.Mat), pl.Mem.RightScale)\n"
+    "p = pl.matmul_mx(pl.move(la, pl.Mem.Left), lu, pl.move(lb, pl.Mem.Right), lv)\n"
+    "o = pl.store(p, [0, 0], o)",
+    lambda a, u, b, v: scaled(a, u.view(_SCALE), 1) @ scaled(b, v.view(_SCALE), 0),
+    1e-4,
+    **(_SCALED | {name: _SCALED[name].view(np.uint8) for name in "uv"}),
+)
+tiles(
+    "mgather_of_rows_by_an_index_in_memory",
+    "p = pl.mgather(a, i, target_memory=pl.Mem.Mat)\n"
+    "lb = pl.load(b, [0, 0], [32, 16], target_memory=pl.Mem.Mat)\n"
+    "o = pl.store(pl.matmul(p, lb), [0, 0], o)",
+    lambda a, i, b: a[i[0]] @ b,
+    1e-4,
+    a=floats(40, 32),
+    i=indices(1, 16, below=40),
+    b=floats(32, 16),
+)
+tiles(
+    "mgather_of_elements_by_an_index_in_memory",
+    "p = pl.mgather(a, i, 'elem', target_memory=pl.Mem.Mat, scratch=w)\n"
+    "lb = pl.load(b, [0, 0], [16, 16], target_memory=pl.Mem.Mat)\n"
+    "o = pl.store(pl.matmul(p, lb), [0, 0], o)",
+    lambda a, i, b, w: a.flat[i] @ b,
+    1e-4,
+    a=floats(8, 8),
+    i=indices(16, 16, below=64),
+    b=floats(16, 16),
+    w=floats(256),
+)
+tiles(
+    "column_reduction_of_a_stack_reduces_its_first_axis",
+    "la = pl.load(a, [0, 0, 0], [4, 3, 5])\no = pl.store(pl.col_sum(la), [0, 0, 0], o)",
+    lambda a: a.sum(0, keepdims=True),
+    1e-5,
+    a=floats(4, 3, 5),
 )
 
 

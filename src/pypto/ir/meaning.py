@@ -41,6 +41,9 @@ FUNCTIONS: dict[str, str] = {
     "shr": "x >> y, arithmetic for signed element types, logical for unsigned ones",
 }
 
+#: Elements that share a scale in a product of block-scaled operands.
+SCALE_BLOCK = 32
+
 #: Operand names of a formula: the i-th argument of the call.
 OPERAND_NAMES = "abcdef"
 
@@ -89,11 +92,24 @@ class Contraction:
 
     Arguments: ``[acc,] lhs, rhs [, bias] [, init_cond]``. With ``accumulate`` the result is
     ``acc + lhs @ rhs``, or the product alone where ``init_cond`` is true. Keywords ``a_trans`` and
-    ``b_trans`` swap the operand's trailing axes first.
+    ``b_trans`` swap the operand's trailing axes first. With ``scaled`` each operand is followed by its
+    scales, one for every :data:`SCALE_BLOCK` elements along the summed axis.
     """
 
     accumulate: bool
     bias: bool = False
+    scaled: bool = False
+
+    @property
+    def operands(self) -> tuple[int, int]:
+        """Positions of ``lhs`` and ``rhs`` among the arguments; a bias follows the last operand."""
+        first = 1 if self.accumulate else 0
+        return first, first + (2 if self.scaled else 1)
+
+    @property
+    def bias_position(self) -> int:
+        """Position of the bias among the arguments, where there is one."""
+        return self.operands[1] + (2 if self.scaled else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pypto.ir.evaluate.moves import MOVES, MoveCall
 from pypto.ir.evaluate.numbers import Array, convert, storage
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
 from pypto.ir.meaning import (
+    SCALE_BLOCK,
     Cast,
     Contraction,
     Elementwise,
@@ -204,26 +205,36 @@ def _swapped(value: Value, flag: Any) -> Value:
 
 def _contract(call: Call, meaning: Contraction, args: list[Operand]) -> Value:
     shape, dtype = _result(call)
-    first = 1 if meaning.accumulate else 0
+    first, second = meaning.operands
     lhs = _swapped(args[first], call.kwargs_.get("a_trans"))
-    rhs = _swapped(args[first + 1], call.kwargs_.get("b_trans"))
+    rhs = _swapped(args[second], call.kwargs_.get("b_trans"))
     depth = lhs.valid[-1]
     source = call.args_[first].type
     assert isinstance(source, ShapedType)
-    right = rhs.data[..., :depth, :] if rhs.data.ndim > 1 else rhs.data[:depth]
-    product = arithmetic.contract(lhs.data[..., :depth], right, source.dtype)
+    left, right, element = lhs.data, rhs.data, source.dtype
+    if meaning.scaled:
+        left, right = _scaled(left, args[first + 1], 1), _scaled(right, args[second + 1], 0)
+        element = DataType.FP32
+    right = right[..., :depth, :] if right.ndim > 1 else right[:depth]
+    product = arithmetic.contract(left[..., :depth], right, element)
     if product.shape != shape and len(shape) == 2 and shape[0] == 16:  # one row in a padded accumulator
         product = np.concatenate([product, np.zeros((16 - product.shape[0], shape[1]), product.dtype)])
     if meaning.bias:
-        product = product + args[2].data[:1]
+        product = product + args[meaning.bias_position].data[:1]
     if meaning.accumulate:
-        overwrite = len(args) > 3 and bool(args[3])
+        overwrite = not meaning.scaled and len(args) > 3 and bool(args[3])
         product = product if overwrite else args[0].data + product
         return Value(np.asarray(product).astype(storage(dtype)), args[0].valid)
     cells = np.asarray(product).astype(storage(dtype))
     if lhs.data.ndim < 2 or rhs.data.ndim < 2 or len(shape) > 2:
         return Value(cells, cells.shape)
     return Value(cells, (lhs.valid[0], rhs.valid[1]))
+
+
+def _scaled(cells: Any, scales: Value, axis: int) -> Any:
+    """Cells times the scale of their block along the summed axis, in FP32."""
+    factors = np.repeat(scales.data.astype(np.float32), SCALE_BLOCK, axis)
+    return cells.astype(np.float32) * np.take(factors, range(cells.shape[axis]), axis)
 
 
 def _move(call: Call, meaning: Move, args: list[Operand]) -> Any:

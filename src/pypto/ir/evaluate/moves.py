@@ -121,7 +121,8 @@ def _assemble(call: MoveCall) -> Moved:
 
 
 def _same(call: MoveCall) -> Moved:
-    return call.args[0].copy(), call.valids[0]
+    """The same cells; bytes that become scales keep their bits."""
+    return call.args[0].copy().view(storage(call.dtype)), call.valids[0]
 
 
 def _reshape(call: MoveCall) -> Moved:

@@ -25,7 +25,6 @@ from pypto.ir.types import Type, UnknownType, scalar_type
 
 _READ_WRITE_0 = {0: ArgEffect.ReadWrite}
 _STORED = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrite)
-_SCALED = Opaque("block-scaled products have no CPU kernel yet")
 Bias = MemorySpace.Bias
 LeftScale, RightScale = MemorySpace.LeftScale, MemorySpace.RightScale
 
@@ -376,7 +375,7 @@ def _declare_transfer() -> None:
         memory=_INHERITS,
         effects={0: ArgEffect.Write},
         reuses=0,
-        meaning=_SCALED,
+        meaning=Opaque("the address of a scale has no meaning for a tile on the CPU"),
     )
 
 
@@ -487,9 +486,10 @@ def _declare_products() -> None:
         _product(leaf, signature, deduce, spaces, meaning, kwargs)
     scaled = "lhs: tile, lhs_scale: tile, rhs: tile, rhs_scale: tile"
     spaces4 = (Left, LeftScale, Right, RightScale)
-    _product("matmul_mx", scaled, products.matmul_mx, spaces4, _SCALED)
-    _product("matmul_mx_acc", f"acc: tile, {scaled}", products.matmul_mx_acc, (Acc, *spaces4), _SCALED)
-    _product("matmul_mx_bias", f"{scaled}, bias: tile", products.matmul_mx_bias, (*spaces4, Bias), _SCALED)
+    into, biased = Contraction(True, scaled=True), Contraction(False, bias=True, scaled=True)
+    _product("matmul_mx", scaled, products.matmul_mx, spaces4, Contraction(False, scaled=True))
+    _product("matmul_mx_acc", f"acc: tile, {scaled}", products.matmul_mx_acc, (Acc, *spaces4), into)
+    _product("matmul_mx_bias", f"{scaled}, bias: tile", products.matmul_mx_bias, (*spaces4, Bias), biased)
 
 
 def _product(

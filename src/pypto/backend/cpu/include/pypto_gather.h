@@ -158,28 +158,46 @@ PYPTO_INLINE int64_t element_count(const Tensor<T, N>& tensor) {
     return count;
 }
 
+// Indices lie in a tile, or in global memory as a matrix.
+template <typename I, int R, int C, int RS, int CS>
+PYPTO_INLINE I index_at(const Tile<I, R, C, RS, CS>& index, int64_t i, int64_t j) {
+    return index.at(i, j);
+}
+template <typename I>
+PYPTO_INLINE I index_at(const Tensor<I, 2>& index, int64_t i, int64_t j) {
+    return index.data[i * index.stride[0] + j * index.stride[1]];
+}
+template <typename I, int R, int C, int RS, int CS>
+PYPTO_INLINE bool is_single_row(const Tile<I, R, C, RS, CS>&) {
+    return R == 1;
+}
+template <typename I>
+PYPTO_INLINE bool is_single_row(const Tensor<I, 2>& index) {
+    return index.shape[0] == 1;
+}
+
 // out[i, j] := mem.flat[index[i, j]]
-template <typename T, int R, int C, int N, typename I, int IR, int IC, int IRS, int ICS>
-PYPTO_INLINE void gather_elements(const Tile<T, R, C>& out, const Tensor<T, N>& mem,
-                                  const Tile<I, IR, IC, IRS, ICS>& index, OutOfBounds mode) {
+template <typename T, int R, int C, int N, typename Indices>
+PYPTO_INLINE void gather_elements(const Tile<T, R, C>& out, const Tensor<T, N>& mem, const Indices& index,
+                                  OutOfBounds mode) {
     clear_outside(out, 0, 0);
     const int64_t bound = element_count(mem);
-    for (int64_t i = 0; i < least(index.valid_rows, R); ++i) {
-        for (int64_t j = 0; j < least(index.valid_cols, C); ++j) {
-            const int64_t at = bounded(index.at(i, j), bound, mode);
+    for (int64_t i = 0; i < least(out.valid_rows, R); ++i) {
+        for (int64_t j = 0; j < least(out.valid_cols, C); ++j) {
+            const int64_t at = bounded(index_at(index, i, j), bound, mode);
             if (at >= 0) out.at(i, j) = flat_element(mem, at);
         }
     }
 }
 
 // out[r, :] := mem[index[r], :]
-template <typename T, int R, int C, int N, typename I, int IR, int IC, int IRS, int ICS>
-PYPTO_INLINE void gather_rows(const Tile<T, R, C>& out, const Tensor<T, N>& mem, const Tile<I, IR, IC, IRS, ICS>& index,
+template <typename T, int R, int C, int N, typename Indices>
+PYPTO_INLINE void gather_rows(const Tile<T, R, C>& out, const Tensor<T, N>& mem, const Indices& index,
                               OutOfBounds mode) {
     clear_outside(out, 0, 0);
     const int64_t bound = element_count(mem) / mem.shape[N - 1];
     for (int64_t r = 0; r < least(out.valid_rows, R); ++r) {
-        const int64_t at = bounded(IR == 1 ? index.at(0, r) : index.at(r, 0), bound, mode);
+        const int64_t at = bounded(is_single_row(index) ? index_at(index, 0, r) : index_at(index, r, 0), bound, mode);
         if (at < 0) continue;
         for (int64_t c = 0; c < C; ++c) out.at(r, c) = flat_element(mem, at * mem.shape[N - 1] + c);
     }

@@ -296,11 +296,17 @@ def emit_move(context: OpContext) -> None:
         return
     emitter = context.emitter
     source, target = emitter.tile(context.args[0]), emitter.plan.values[context.result]
-    if emitter.plan.shares(source, target):
-        emitter.bind(context.result, context.name(0))
+    name, layout = context.name(0), source.layout
+    same_element = layout.element.stored == target.layout.element.stored
+    if same_element and emitter.plan.shares(source, target):
+        emitter.bind(context.result, name)
         return
     out = context.declare_like(0)
-    emitter.line(f"pypto::copy({out}, {context.name(0)});")
+    if not same_element:  # bytes become scales: the bits are kept
+        if not layout.is_packed:
+            raise ValueError("only a packed tile can become scales")
+        name = f"pypto::reinterpret<{target.layout.element.stored}, {layout.rows}, {layout.cols}>({name})"
+    emitter.line(f"pypto::copy({out}, {name});")
 
 
 def emit_extract(context: OpContext) -> None:

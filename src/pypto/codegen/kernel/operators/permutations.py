@@ -154,16 +154,13 @@ def _as_matrix(context: OpContext, index: int) -> str:
 
 def emit_mgather(context: OpContext) -> None:
     """Rows or elements of global memory by index."""
-    if not context.is_tile(1):
-        raise ValueError(
-            "gathering by an index tensor into Mat is not supported on the CPU; load the index as a tile"
-        )
+    index = context.name(1) if context.is_tile(1) else _as_matrix(context, 1)
     out = context.declare_typed()
     if out is None:
         return
     function = "gather_elements" if context.keyword("coalesce", 0) == 1 else "gather_rows"
     mode = f"pypto::OutOfBounds::{_OUT_OF_BOUNDS[context.keyword('gather_oob', 0)]}"
-    text = f"pypto::{function}({out}, {context.name(0)}, {context.name(1)}, {mode});"
+    text = f"pypto::{function}({out}, {context.name(0)}, {index}, {mode});"
     _line(context, "pypto_gather.h", text)
 
 

@@ -59,8 +59,8 @@ def emit_cast(context: OpContext, meaning: Cast) -> None:
 
 def emit_contraction(context: OpContext, meaning: Contraction) -> None:
     """`matmul(out, lhs, rhs, accumulate, scratch);`"""
-    first = 1 if meaning.accumulate else 0
-    lhs, rhs = context.name(first), context.name(first + 1)
+    first, second = meaning.operands
+    lhs, rhs = context.name(first), context.name(second)
     emitter = context.emitter
     if meaning.accumulate:
         out: str | None = context.update(0)
@@ -69,14 +69,19 @@ def emit_contraction(context: OpContext, meaning: Contraction) -> None:
         out = context.declare(valid)
     if out is None:
         return
-    emitter.headers.add("pypto_matmul.h")
-    emitter.needs_scratch = True
     accumulate = _accumulates(context, meaning)
     if meaning.bias:
-        bias = context.name(first + 2)
+        bias = context.name(meaning.bias_position)
         ctype = context.result_element.compute
         emitter.line(f"pypto::each({out}, []({ctype} a) {{ return a; }}, pypto::per_column({bias}));")
         accumulate = "true"
+    if meaning.scaled:
+        emitter.headers.add("pypto_scaled.h")
+        scales = context.name(first + 1), context.name(second + 1)
+        emitter.line(f"pypto::matmul_scaled({out}, {lhs}, {scales[0]}, {rhs}, {scales[1]}, {accumulate});")
+        return
+    emitter.headers.add("pypto_matmul.h")
+    emitter.needs_scratch = True
     tiles = _batches(context, first, context.result_layout)
     if tiles is None:
         if context.layout(first).rows != context.result_layout.rows:  # a single row in a taller accumulator
@@ -93,7 +98,7 @@ def emit_contraction(context: OpContext, meaning: Contraction) -> None:
 def _accumulates(context: OpContext, meaning: Contraction) -> str:
     if not meaning.accumulate:
         return "false"
-    if len(context.args) == 4:
+    if not meaning.scaled and len(context.args) == 4:
         return f"!({context.scalar(3)})"
     return "true"
 
