@@ -250,7 +250,7 @@ def test_results_that_are_an_argument() -> None:
         "tile.matmul_acc": 0,
         "tile.batch_matmul_acc": 0, "tile.gemv_acc": 0, "tile.matmul_mx_acc": 0, "tile.fillpad_inplace": 0,
         "tile.scatter": 0, "tile.scatter_mask": 0, "tile.scatter_update": 0, "tile.gather_row": 0,
-        "tile.tget_scale_addr": 0,
+        "tile.tget_scale_addr": 0, "pld.tensor.barrier": 0,
     }  # fmt: skip
 
 
