@@ -6,6 +6,7 @@ rounding and hardly any program overflows.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from pypto.testing.programs.names import (
@@ -34,6 +35,14 @@ _COMPUTED = (FULL, FULL, FULL, FULL, HALF, COLUMN, ROW, INTS, HALVES, BRAINS, SQ
 
 class KernelText(Text):
     """Writes statements of a kernel at tensor level."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.stored_by: dict[str, str] = {}  # memory that the present kernel writes: by tiles or by numbers
+
+    def targets(self, way: str, *kinds: Kind) -> list[str]:
+        """Memory that the present kernel may write in this way; it may not mix the two."""
+        return [name for name in self.names.writable(*kinds) if self.stored_by.get(name, way) == way]
 
     # --- expressions
 
@@ -180,6 +189,7 @@ class KernelText(Text):
 
     def kernel_body(self) -> list[str]:
         lines: list[str] = []
+        self.stored_by.clear()
         for _ in range(self.rng.randint(1, 4)):
             lines += self.kernel_statement(0)
         return lines
@@ -204,10 +214,11 @@ class KernelText(Text):
     def update(self) -> list[str]:
         """A store of a whole or a part into memory."""
         kinds = [FULL, INTS, ROWS, HALVES, BRAINS]
-        targets = self.names.writable(*kinds)
+        targets = self.targets("tiles", *kinds)
         if not targets:
             return self.compute()
         target = self.rng.choice(targets)
+        self.stored_by[target] = "tiles"
         kind = self.names.memory[target]
         part = HALF.with_dtype(kind.dtype)
         whole = kind != ROWS and (kind.dtype not in ("FP32", "INT32") or self.chance(40))
@@ -222,10 +233,12 @@ class KernelText(Text):
 
     def element(self) -> list[str]:
         """One cell read or written."""
-        targets = self.names.writable(FULL)
+        targets = self.targets("numbers", FULL)
         if targets and self.chance(60):
             cell = f"[{self.offset(1, 8)}, {self.rng.randrange(16)}]"
-            return [f"pl.write({self.rng.choice(targets)}, {cell}, {self.rng.randint(-3, 3)}.0)"]
+            target = self.rng.choice(targets)
+            self.stored_by[target] = "numbers"
+            return [f"pl.write({target}, {cell}, {self.rng.randint(-3, 3)}.0)"]
         name, kind = self.fresh("s"), self.rng.choice([FULL, INTS])
         sources = self.names.of(kind)
         if not sources:
@@ -247,10 +260,11 @@ class KernelText(Text):
 
     def ragged(self) -> list[str]:
         """Rows up to a number that is known at run time."""
-        targets, sources = self.names.writable(FULL), self.names.of(FULL)
+        targets, sources = self.targets("tiles", FULL), self.names.of(FULL)
         if not targets or not sources:
             return self.compute()
         target = self.rng.choice(targets)
+        self.stored_by[target] = "tiles"
         rows = self.rng.choice(["n + 1", "n + 2"])
         part = f"pl.slice({self.rng.choice(sources)}, [8, 16], [0, 0], valid_shape=[{rows}, 16])"
         value = self.rng.choice(
