@@ -621,6 +621,32 @@ def test_tensor_is_kept_beside_what_a_loop_computes_from_its_name():
     check_meaning(P, random_args((4, 32), (4, 32), (8, 32)))
 
 
+def test_first_of_two_loops_from_one_tensor_is_returned_although_the_second_exchanges_it():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            n: pl.Scalar[pl.INDEX],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (_carried,) in pl.range(3, init_values=(y,)):
+                    result = pl.yield_(pl.mul(x, x))
+                for _j in pl.range(2):
+                    if n > 0:
+                        x, y = y, x
+                    else:
+                        x = pl.add(x, 1.0)
+            o = pl.assemble(o, result, [0, 0])
+            return o
+
+    for n in (0, 1):
+        check_meaning(P, random_args((4, 32), (4, 32), n, (4, 32)))
+
+
 def test_group_hands_out_what_its_kernel_computes_anew():
     @pl.program
     class P:

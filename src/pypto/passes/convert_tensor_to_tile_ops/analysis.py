@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pypto import ir
+from pypto.ir.carry_kinds import RESULT_IS_ARGUMENT, CarryKind, carry_kinds
 from pypto.ir.walk import walk_stmts
 from pypto.passes.memory_effects import written_roots
 from pypto.passes.storage import (
@@ -109,8 +110,9 @@ def _descending_values(
     """Top-level values that descend from each parameter if a loop is taken for its initial value."""
     ancestor: dict[ir.Var, ir.Var] = {param: param for param in params}
     found: dict[ir.Var, list[ir.Var]] = {}
+    kinds = carry_kinds(function.body)
     for stmt in ir.flatten_to_stmts(function.body):
-        for var, source in _naive_sources(stmt):
+        for var, source in _naive_sources(stmt, kinds):
             if isinstance(source, ir.Var) and source in ancestor:
                 ancestor[var] = ancestor[source]
                 if var in storage.values:
@@ -118,17 +120,20 @@ def _descending_values(
     return found
 
 
-def _naive_sources(stmt: ir.Stmt) -> list[tuple[ir.Var, ir.Expr]]:
-    """Pairs (variable, what it would be if every loop updated its initial value in place)."""
+def _naive_sources(stmt: ir.Stmt, kinds: Mapping[ir.Var, CarryKind]) -> list[tuple[ir.Var, ir.Expr]]:
+    """Pairs (variable, what it would be if every loop updated its initial value in place).
+
+    As in the lineage of the outliner, a loop that goes on with another tensor does not.
+    """
     if isinstance(stmt, ir.AssignStmt):
         if isinstance(stmt.value, ir.Var):
             return [(stmt.var, stmt.value)]
-        if isinstance(stmt.value, ir.Call) and stmt.value.op.name == "tensor.assemble":
-            return [(stmt.var, stmt.value.args_[0])]
+        if isinstance(stmt.value, ir.Call) and stmt.value.op.name in RESULT_IS_ARGUMENT:
+            return [(stmt.var, stmt.value.args_[RESULT_IS_ARGUMENT[stmt.value.op.name]])]
     if isinstance(stmt, (ir.ForStmt, ir.WhileStmt)):
         return [
             (result, carried.initValue)
             for result, carried in zip(stmt.return_vars_, stmt.iter_args_, strict=True)
-            if is_tensor(result)
+            if is_tensor(result) and kinds.get(carried) is not CarryKind.OTHER
         ]
     return []
