@@ -147,7 +147,7 @@ def _check_numbers(
     for seed, expected in wanted.items():
         arguments = generated.arguments(seed)
         try:
-            _attempt(stage, what, lambda arguments=arguments: _run(program, arguments, order))
+            _attempt(stage, f"{what} at all", lambda arguments=arguments: _run(program, arguments, order))
         except Failure as failure:
             if isinstance(failure.__cause__, Undetermined):
                 return
