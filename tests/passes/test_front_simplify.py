@@ -163,6 +163,32 @@ def test_a_condition_that_cannot_hold_removes_the_branch() -> None:
     assert isinstance(result.body, ir.EvalStmt)
 
 
+@pytest.mark.parametrize("source", ["computed", "difference", "carried", "merged", "reassigned", "maximum"])
+def test_an_index_that_is_computed_may_be_negative(source: str) -> None:
+    loop_var, d, r = var("i"), var("d"), var("r")
+    negative = ir.IfStmt(ir.lt(d, c(0)), ir.EvalStmt(op("f", x), S), None, [], S)
+    kept = ir.EvalStmt(op("g", x), S)
+    less = ir.sub(d, c(1))
+    if source in ("computed", "maximum"):
+        use = negative if source == "computed" else ir.EvalStmt(ir.Call(ir.Op("f"), [ir.max_(d, c(0))], S), S)
+        steps = ir.SeqStmts([ir.AssignStmt(d, ir.sub(loop_var, c(2)), S), use], S)
+        stmts = [ir.ForStmt(loop_var, c(0), c(4), c(1), [], steps, [], S)]
+    elif source == "difference":
+        stmts = [ir.AssignStmt(d, ir.sub(n, var("m")), S), negative]
+    elif source == "carried":
+        d = ir.IterArg("d", SCALAR, c(0), S)
+        negative = ir.IfStmt(ir.lt(d, c(0)), ir.EvalStmt(op("f", x), S), None, [], S)
+        steps = ir.SeqStmts([negative, ir.YieldStmt([ir.sub(d, c(1))], S)], S)
+        stmts = [ir.ForStmt(loop_var, c(0), c(4), c(1), [d], steps, [r], S)]
+    elif source == "merged":
+        then, other = ir.YieldStmt([ir.sub(c(0), n)], S), ir.YieldStmt([n], S)
+        stmts = [ir.IfStmt(ir.lt(c(3), n), then, other, [d], S), negative]
+    else:
+        stmts = [ir.AssignStmt(d, c(0), S), ir.AssignStmt(d, less, S), negative]
+    source_program = of_body(*stmts, kept)
+    ir.assert_structural_equal(passes.simplify()(source_program), source_program)
+
+
 def test_a_branch_knows_its_condition_and_forgets_it_afterwards() -> None:
     inner = ir.IfStmt(ir.gt(n, c(2)), ir.EvalStmt(op("f", x), S), None, [], S)
     after = ir.IfStmt(ir.gt(n, c(2)), ir.EvalStmt(op("g", x), S), None, [], S)

@@ -10,6 +10,9 @@
 
 The pass is sound before SSA form too: a variable that is assigned more than once is never replaced, and
 conditions on it are not used.
+
+An INDEX that comes from outside (a parameter, the result of a call) is taken for non-negative. One that is
+computed is not: `d = i - 2` has the range of `i - 2`, and nothing is assumed of what loops and branches hand on.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.ir.arith import Analyzer, ConstIntBound
-from pypto.ir.arith.const_int_bound import conjuncts, default_bound, intersection
+from pypto.ir.arith.const_int_bound import conjuncts
 from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 from pypto.passes.base import Pass, create_program_pass
 from pypto.passes.leading_comments import with_comments_first
@@ -31,6 +34,7 @@ from pypto.passes.simplification.unused import remove_unused
 from pypto.passes.statement_lists import flat_stmts
 
 _CONSTANTS = (ir.ConstInt, ir.ConstFloat, ir.ConstBool)
+_EVERYTHING = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
 
 
 def simplify() -> Pass:
@@ -61,6 +65,8 @@ class _Simplification:
 
     def run(self) -> ir.Function:
         """Simplify the body."""
+        for var in _varying(self._function, self._definitions):
+            self._analyzer.const_int_bound.update(var, _EVERYTHING)
         body = self._body(self._function.body)
         return self._function.replace(body=body)
 
@@ -128,9 +134,8 @@ class _Simplification:
             self._rewriting.replaced[source] = value
             self._folded.add(source)
             return
-        known = intersection(self._analyzer.const_int_bound(value), default_bound(var))
-        if known is not None and not known.is_everything():
-            self._record_bound(var, known)
+        if isinstance(value, ir.Var | ir.BinaryExpr | ir.UnaryExpr | ir.ConstInt):
+            self._record_bound(var, self._analyzer.const_int_bound(value))
 
     def _record_bound(self, var: ir.Var, bound: ConstIntBound) -> None:
         bounds = self._analyzer.const_int_bound
@@ -205,7 +210,7 @@ class _Simplification:
         elif self._analyzer.can_prove_less(step, 0):
             bound = ConstIntBound(_above(last.min_value), first.max_value)
         else:
-            bound = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
+            bound = _EVERYTHING
         if bound.min_value <= bound.max_value:
             self._record_bound(var, bound)
 
@@ -215,6 +220,8 @@ class _Simplification:
         if type_ is iter_arg.type and initial is iter_arg.initValue:
             return iter_arg
         rebuilt = ir.IterArg(iter_arg.name_hint, type_, initial, iter_arg.span)
+        if _is_index(rebuilt):
+            self._analyzer.const_int_bound.update(rebuilt, _EVERYTHING)
         self._rewriting.replaced[iter_arg] = rebuilt
         return rebuilt
 
@@ -265,6 +272,8 @@ class _Simplification:
         if isinstance(var, ir.IterArg):
             plain = ir.Var(var.name_hint, self._rewriting.type(var.type), var.span)
             self._rewriting.replaced[var] = plain
+            if _is_index(plain):
+                self._analyzer.const_int_bound.update(plain, _EVERYTHING)
             return [ir.AssignStmt(plain, value, var.span)]
         return [ir.AssignStmt(self._defined(var), value, var.span)]
 
@@ -339,6 +348,22 @@ def _count_definitions(function: ir.Function) -> Counter[ir.Var]:
         elif isinstance(stmt, ir.IfStmt):
             counts.update(stmt.return_vars_)
     return counts
+
+
+def _varying(function: ir.Function, definitions: Counter[ir.Var]) -> Iterator[ir.Var]:
+    """Yield the INDEX variables that are assigned several times, carried by a loop, or handed on by one."""
+    for var, count in definitions.items():
+        if count > 1 and _is_index(var):
+            yield var
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, ir.ForStmt | ir.WhileStmt):
+            yield from filter(_is_index, (*stmt.iter_args_, *stmt.return_vars_))
+        elif isinstance(stmt, ir.IfStmt):
+            yield from filter(_is_index, stmt.return_vars_)
+
+
+def _is_index(var: ir.Var) -> bool:
+    return isinstance(var.type, ir.ScalarType) and var.type.dtype == ir.DataType.INDEX
 
 
 def _split_yield(stmts: list[ir.Stmt]) -> tuple[list[ir.Stmt], tuple[ir.Expr, ...]]:
