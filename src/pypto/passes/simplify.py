@@ -12,7 +12,8 @@ The pass is sound before SSA form too: a variable that is assigned more than onc
 conditions on it are not used.
 
 An INDEX that comes from outside (a parameter, the result of a call) is taken for non-negative. One that is
-computed is not: `d = i - 2` has the range of `i - 2`, and nothing is assumed of what loops and branches hand on.
+computed is not: `d = i - 2` has the range of `i - 2`, and nothing is assumed of what loops and branches
+hand on.
 """
 
 from __future__ import annotations
