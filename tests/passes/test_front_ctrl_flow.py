@@ -284,6 +284,20 @@ def test_break_and_continue_in_one_loop_that_carries_values() -> None:
     assert run(converted, "main", 10) == [10 + (1 + 0) + (1 + 2) + (1 + 3)]
 
 
+def test_the_result_of_an_if_with_a_break_inside_is_available_at_a_later_break() -> None:
+    acc, result, r = ir.IterArg("acc", SCALAR, n, S), var("result"), var("r")
+    nested = if_(ir.gt(i, c(5)), BREAK)
+    then = seq(nested, ir.YieldStmt([ir.add(acc, c(1))], S))
+    branch = ir.IfStmt(ir.gt(i, c(0)), then, ir.YieldStmt([ir.add(acc, c(10))], S), [r], S)
+    body = seq(branch, if_(ir.gt(i, c(1)), BREAK), ir.YieldStmt([r], S))
+    loop = ir.ForStmt(i, c(0), c(10), c(1), [acc], body, [result], S)
+    main = ir.Function(
+        "main", [n], [SCALAR], seq(loop, ir.ReturnStmt([result], S)), S, type=ir.FunctionType.InCore
+    )
+    converted = passes.convert_to_ssa()(passes.ctrl_flow_transform()(ir.Program([main], "P", S)))
+    assert run(converted, "main", 100) == [100 + 10 + 1 + 1]
+
+
 def test_an_escape_inside_an_if_that_computes_a_tensor_is_a_clear_error() -> None:
     tensor = ir.TensorType([4], ir.DataType.FP32)
     x, made, result = (ir.Var(name, tensor, S) for name in ("x", "made", "r"))

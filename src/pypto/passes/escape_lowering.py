@@ -170,6 +170,8 @@ class EscapeLowering:
             done += [self._any_value(stmt, index) for index in range(len(stmt.return_vars_))]
         nested, escaped = self._nested(stmt, defined, taken)
         done.append(nested)
+        if isinstance(stmt, ir.IfStmt):
+            defined.update(stmt.return_vars_)
         rest_done, rest_values = self._lower(rest, normal, defined, flag)
         if not rest_done and self._carried is None:
             return done, normal
