@@ -164,6 +164,7 @@ class NativeProgram:
                 int(kernel.is_cube),
                 kernel.name.encode(),
             )
+        self._runtime = runtime
         self._run = runtime.pypto_run
 
     def run(self, layouts: bytes, addresses: Sequence[int], scalars: Sequence[int], options: bytes) -> None:
@@ -174,18 +175,28 @@ class NativeProgram:
         """
         n, m = len(addresses), len(scalars)
         error = ctypes.create_string_buffer(_ERROR_BYTES)
-        failed = self._run(
-            self._handle,
-            layouts,
-            (ctypes.c_uint64 * n)(*addresses),
-            n,
-            (ctypes.c_uint64 * m)(*scalars),
-            m,
-            options,
-            _interruptible(),
-            error,
-            _ERROR_BYTES,
-        )
+        use, interruptible = 0, _interruptible()
+        try:
+            if interruptible:
+                use = (
+                    self._runtime.pypto_arm()
+                )  # an earlier Ctrl-C raises after this call, a later one ends the run
+            failed = self._run(
+                self._handle,
+                layouts,
+                (ctypes.c_uint64 * n)(*addresses),
+                n,
+                (ctypes.c_uint64 * m)(*scalars),
+                m,
+                options,
+                use,
+                error,
+                _ERROR_BYTES,
+            )
+        except BaseException:
+            if interruptible:
+                self._runtime.pypto_disarm()
+            raise
         if failed == _INTERRUPTED:
             signal.pthread_sigmask(signal.SIG_BLOCK, ())  # runs the pending handler
             raise KeyboardInterrupt
@@ -263,7 +274,9 @@ def _load_runtime(path: Path) -> ctypes.CDLL:
         "pypto_program_new": (_VOID, [_VOID, _VOID, _VOID, u64]),
         "pypto_program_free": (None, [_VOID]),
         "pypto_program_add_kernel": (None, [_VOID, i32, _VOID, u64, i32, text]),
-        "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, i32, text, u64]),
+        "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, u64, text, u64]),
+        "pypto_arm": (u64, []),
+        "pypto_disarm": (None, []),
         "pypto_shutdown": (None, []),
         "pypto_trace_new": (_VOID, [i32, text]),
         "pypto_trace_free": (None, [_VOID]),

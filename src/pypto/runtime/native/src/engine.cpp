@@ -4,8 +4,7 @@
 
 namespace pypto {
 
-Run* Engine::acquire_run(const RunOptions& options, bool interruptible) {
-    uint64_t use = interruptible ? interrupts_.arm() : 0;
+Run* Engine::acquire_run(const RunOptions& options, uint64_t use) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (idle_runs_.empty()) {
         all_runs_.push_back(std::make_unique<Run>(*this));
@@ -14,9 +13,10 @@ Run* Engine::acquire_run(const RunOptions& options, bool interruptible) {
     Run* run = idle_runs_.back();
     idle_runs_.pop_back();
     run->prepare(options);
-    if (interruptible) {
+    if (use != 0) {
         interruptible_ = run;
         interruptible_use_ = use;
+        if (interrupts_.raised(use)) interrupts_.retry();
     }
     active_.push_back(run);
     if (options.stall_seconds > 0) {

@@ -41,13 +41,14 @@ public:
         return *made;
     }
 
-    // `interruptible`: SIGINT ends the run. Only for the main thread of the process.
-    Run* acquire_run(const RunOptions& options, bool interruptible);
+    // `use`: from Interrupts::arm, when SIGINT ends the run; else 0.
+    Run* acquire_run(const RunOptions& options, uint64_t use);
     void release_run(Run* run);
 
     // Called after a task was made ready: wakes a worker when there is one asleep and none looking for work.
     void wake_for(Run& run);
 
+    Interrupts& interrupts() { return interrupts_; }
     BufferPool& buffers() { return buffers_; }
     GangThreads& gangs() { return gangs_; }
 

@@ -26,23 +26,29 @@ public:
         sem_init(&raised_, 0, 0);
     }
 
-    // From now on SIGINT interrupts. Returns the number of this use. Only one run at a time asks for it: that of
-    // the main thread. Call without holding what `interrupt` takes.
+    // From now on SIGINT interrupts. Returns the number of this use, never 0. Only one run at a time asks for it,
+    // that of the main thread, some time before it begins: what arrives in between is seen by `raised`.
     uint64_t arm() {
         if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
         uint64_t use = use_.fetch_add(1) + 1;
         struct sigaction action = {};
         action.sa_sigaction = &Interrupts::handle;
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-        armed().store(this);
-        sigaction(SIGINT, &action, &previous_);
+        if (armed().exchange(this) == nullptr) sigaction(SIGINT, &action, &previous_);
         return use;
     }
 
     void disarm() {
+        if (armed().load() == nullptr) return;
         sigaction(SIGINT, &previous_, nullptr);
         armed().store(nullptr);
     }
+
+    // Whether SIGINT has come since that use was armed.
+    bool raised(uint64_t use) const { return raised_in_.load() == use; }
+
+    // Calls `interrupt` if the last SIGINT was not handled because its run had not begun.
+    void retry() { sem_post(&raised_); }
 
     void stop() {
         if (!watcher_.joinable()) return;

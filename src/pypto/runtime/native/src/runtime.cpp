@@ -126,10 +126,10 @@ PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, 
 }
 
 // Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0; or 1 with the
-// message in `error`; or 2 when a person interrupted it, which is possible if `interruptible`: on the main thread.
+// message in `error`; or 2 when a person interrupted it, which is possible with `use` from pypto_arm; else that is 0.
 PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorDescriptor* layouts,
                                const uint64_t* addresses, int32_t tensor_count, const uint64_t* scalars,
-                               int32_t scalar_count, const pypto::RunOptions* options, int32_t interruptible,
+                               int32_t scalar_count, const pypto::RunOptions* options, uint64_t use,
                                char* error, uint64_t error_bytes) {
     using namespace pypto;
     std::vector<ChipTensor> tensors(static_cast<size_t>(tensor_count));
@@ -140,7 +140,7 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     }
     if (tensor_count > 1) assign_spaces(tensors);
     Engine& engine = Engine::instance();
-    Run* run = engine.acquire_run(*options, interruptible != 0);
+    Run* run = engine.acquire_run(*options, use);
     std::string message;
     auto execute = [&] { message = run->execute(*program, tensors, scalars, scalar_count); };
     if (program->stack_bytes == 0) {
@@ -155,6 +155,10 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
     snprintf(error, error_bytes, "%s", message.c_str());
     return 1;
 }
+
+// Before a run on the main thread that SIGINT shall end. The run takes it back; without a run do so.
+PYPTO_EXPORT uint64_t pypto_arm() { return pypto::Engine::instance().interrupts().arm(); }
+PYPTO_EXPORT void pypto_disarm() { pypto::Engine::instance().interrupts().disarm(); }
 
 PYPTO_EXPORT void pypto_shutdown() { pypto::Engine::instance().stop(); }
 
