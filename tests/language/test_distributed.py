@@ -41,7 +41,7 @@ def test_window_buffer_is_named_after_its_variable():
         ("pld.alloc_window_buffer(256)", "must appear as the RHS of a simple assignment"),
         ("a, b = pld.alloc_window_buffer(256)", "must be assigned to a single variable name"),
         ("x[0:4] = pld.alloc_window_buffer(256)", "must be assigned to a single variable name"),
-        ("a = pld.alloc_window_buffer(256, name='a')", "cannot be passed explicitly"),
+        ("a = pld.alloc_window_buffer(256, name='a')", "'name' kwarg cannot be passed explicitly"),
         (
             "a = pld.alloc_window_buffer(256)\n        a = pld.alloc_window_buffer(256)",
             "is already declared in this",

@@ -10,6 +10,7 @@ import pypto.language as pl
 from pypto import ir
 from pypto.language import op
 from pypto.language.op import tensor_ops, tile_ops, unified_ops
+from pypto.language.parser.diagnostics import InvalidOperationError
 
 NOWHERE = ir.Span.unknown()
 
@@ -214,3 +215,57 @@ def test_registered_operations_of_lowered_programs_can_be_read_back(call: str) -
     code = "@pl.function\ndef f(t: pl.TaskId):\n    z = pl.system.task_is_valid(t)\n    return z\n"
     function = pl.parse(code)
     assert pl.parse(function.as_python()).as_python() == function.as_python()
+
+
+OPERANDS = (
+    "a: pl.Tensor[[16, 64], pl.FP32], h: pl.Tensor[[16, 64], pl.FP16], i: pl.Tensor[[16, 64], pl.INT32], "
+    "j: pl.Tensor[[16, 64], pl.INT16], n: pl.Scalar[pl.INDEX], s: pl.Scalar[pl.INT32], f: pl.Scalar[pl.FP32]"
+)
+
+
+def written(expression: str) -> ir.AssignStmt:
+    text = f"""
+import pypto.language as pl
+
+@pl.function(type=pl.FunctionType.InCore)
+def k({OPERANDS}):
+    x = {expression}
+"""
+    body = pl.parse(text).body
+    return body.stmts_[0] if isinstance(body, ir.SeqStmts) else body
+
+
+@pytest.mark.parametrize(
+    ("expression", "printed", "dtype"),
+    [
+        ("pl.add(j, 5)", "pl.tensor.adds(j, pl.const(5, pl.INT16))", "INT16"),
+        ("pl.mul(i, 2.5)", "pl.tensor.muls(i, 2.5)", "FP32"),
+        ("pl.mul(h, -2)", "pl.tensor.muls(h, pl.const(-2.0, pl.FP16))", "FP16"),
+        ("pl.mul(h, 2.0)", "pl.tensor.muls(h, 2.0)", "FP32"),
+        ("pl.div(h, 2.0)", "pl.tensor.divs(h, 2.0)", "FP32"),
+        ("pl.fmod(h, 2.0)", "pl.tensor.fmods(h, 2.0)", "FP32"),
+        ("pl.maximum(h, 2.0)", "pl.tensor.maximum(h, 2.0)", "FP32"),
+        ("pl.cmp(h, 2.0)", "pl.tensor.cmp(h, 2.0, cmp_type=0)", "FP32"),
+        ("pl.sub(h, 1.0)", "pl.tensor.subs(h, 1.0)", "FP16"),
+        ("pl.mul(h, rhs=2.0)", "pl.tensor.muls(h, pl.const(2.0, pl.FP16))", "FP16"),
+        ("pl.mul(h, pl.const(2.0, pl.FP16))", "pl.tensor.muls(h, pl.const(2.0, pl.FP16))", "FP16"),
+        ("pl.add(h, f)", "pl.tensor.adds(h, f)", "FP32"),
+        ("pl.add(i, s)", "pl.tensor.adds(i, s)", "INT32"),
+        ("pl.maximum(a, 0)", "pl.tensor.maximum(a, 0.0)", "FP32"),
+        ("pl.expands(h, 0.5)", "pl.tensor.expands(h, 0.5)", "FP32"),
+        ("pl.ands(i, -1)", "pl.tensor.ands(i, pl.const(-1, pl.INT32))", "INT32"),
+    ],
+)
+def test_scalar_operand_and_result_dtype_follow_the_literal_rules(expression: str, printed: str, dtype: str):
+    stmt = written(expression)
+    assert stmt.value.as_python() == printed
+    assert stmt.var.type.dtype is getattr(pl, dtype)
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [("pl.add(a, n)", "pl.INT32"), ("pl.add(j, n)", "pl.INT16"), ("pl.add(i, pl.add(s, 1))", "pl.INT32")],
+)
+def test_index_scalar_as_an_operand_asks_for_a_cast(expression: str, wanted: str):
+    with pytest.raises(InvalidOperationError, match=rf"index.*pl\.cast\(<value>, {wanted}\)"):
+        written(expression)

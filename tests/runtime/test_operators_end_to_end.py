@@ -298,6 +298,65 @@ tensors(
 )
 
 
+# ---- valid regions and memory ---------------------------------------------------------------------------
+
+_PART = "p = pl.slice(a, [6, 8], [0, 0], valid_shape=[4, 8])\n"
+_FOUR_ROWS = np.arange(6)[:, None] < 4
+
+
+def four_rows(values: np.ndarray) -> np.ndarray:
+    return np.where(_FOUR_ROWS, values, np.float32(UNTOUCHED))
+
+
+def _after_writes(a: np.ndarray) -> np.ndarray:
+    out = np.full_like(a, UNTOUCHED)
+    out[0, 1], out[1, 1] = a[0, 0], 2 * a[0, 0]
+    return out
+
+
+for _name, _expression, _value in (
+    ("add", "pl.add(p, b)", lambda a, b: a + b),
+    ("sub_from_a_column", "pl.sub(pl.row_max(b), p)", lambda a, b: b.max(1, keepdims=True) - a),
+    ("row_expand_mul", "pl.row_expand_mul(p, pl.row_max(b))", lambda a, b: a * b.max(1, keepdims=True)),
+    ("matmul", "pl.matmul(p, b, b_trans=True)", lambda a, b: np.pad(a @ b.T, ((0, 0), (0, 2)))),
+    ("scalar", "pl.mul(p, 2.0)", lambda a, b: a * 2 + 0 * b),
+):
+    _columns = 6 if _name == "matmul" else 8
+    tensors(
+        f"{_name}_writes_only_the_rows_that_are_valid_in_its_first_operand",
+        f"{_PART}o = pl.assemble(o, {_expression}, [0, 0])",
+        lambda a, b, value=_value, columns=_columns: four_rows(value(a, b)[:, :columns]),
+        1e-4,
+        a=floats(6, 8),
+        b=floats(6, 8),
+    )
+tensors(
+    "softmax_over_the_columns_that_are_valid_at_run_time",
+    "count = pl.cast(pl.read(n, 0), pl.INDEX)\n"
+    "p = pl.fillpad(pl.slice(a, [6, 8], [0, 0], valid_shape=[6, count]), pl.PadValue.min)\n"
+    "e = pl.exp(pl.row_expand_sub(p, pl.row_max(p)))\n"
+    "o = pl.assemble(o, pl.row_expand_div(e, pl.row_sum(e)), [0, 0])",
+    lambda a, n: np.pad(np.exp(a[:, :3]) / np.exp(a[:, :3]).sum(1, keepdims=True), ((0, 0), (0, 5))),
+    1e-4,
+    a=floats(6, 8),
+    n=np.array([3], np.int32),
+)
+tensors(
+    "element_writes_need_no_rebinding_and_are_seen_by_later_reads",
+    "v = pl.read(a, [0, 0])\npl.write(o, [0, 1], v)\nw = pl.read(o, [0, 1])\npl.write(o, [1, 1], w * 2.0)",
+    lambda a: _after_writes(a),
+    a=floats(6, 8),
+)
+tensors(
+    "assemble_is_seen_by_later_windows_of_the_buffer",
+    "o = pl.assemble(o, pl.neg(a), [0, 0])\n"
+    "row = pl.slice(o, [1, 8], [1, 0])\n"
+    "o = pl.assemble(o, row, [2, 0])",
+    lambda a: -a[[0, 1, 1, 3, 4, 5]],
+    a=floats(6, 8),
+)
+
+
 # ---- tiles ------------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ def parse_window_buffer(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr
     check_host_only(p, node, "alloc_window_buffer")
     if any(keyword.arg == "name" for keyword in node.keywords):
         raise ParserSyntaxError(
-            "The name= of pld.alloc_window_buffer cannot be passed explicitly",
+            "pld.alloc_window_buffer: the 'name' kwarg cannot be passed explicitly",
             span=p.span(node),
             hint="The buffer takes the name of the variable it is assigned to",
         )

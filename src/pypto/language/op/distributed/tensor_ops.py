@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pypto.ir.expr import Call
 from pypto.ir.op.distributed import tensor_ops as _ir
 from pypto.language.op import lifting as _lifting
 
@@ -40,10 +41,16 @@ def allreduce(
         raise TypeError(
             f"allreduce() takes a target and at most one signal, got {len(given)} further arguments"
         )
-    unwrap = _lifting.unwrap
+    signals = [None if _is_no_task(value) else _lifting.unwrap(value) for value in given]
     return _lifting.wrap(
-        _ir.allreduce(unwrap(target), *map(unwrap, given), op=op, mode=mode, core_num=core_num)
+        _ir.allreduce(_lifting.unwrap(target), *signals, op=op, mode=mode, core_num=core_num)
     )
+
+
+def _is_no_task(value: Any) -> bool:
+    """Whether a parsed argument was written as ``None``, which reads as the task that does not exist."""
+    expr = _lifting.unwrap(value)
+    return isinstance(expr, Call) and expr.op.name == "system.task_invalid"
 
 
 __all__ = [
