@@ -33,6 +33,7 @@ _HOMES = {
     "compile_program": "compile",
     "compiler_runs": "build",
     "execute_compiled": "runner",
+    "execute_distributed_compiled": "runner",
     "load_bundle": "bundle",
     "run": "runner",
     "CompileError": "build",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pypto.runtime import spans
+from pypto.runtime.distributed import DistributedCompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import TraceInvocation
 from pypto.runtime.worker import ChipWorker
@@ -33,7 +34,8 @@ class BenchmarkStats:
     """Samples in microseconds, one per round, and what was recorded of the rounds.
 
     In a distributed program a rank makes several runs per round; the walls are then the maximum over ranks
-    of the rank's sum, and `rounds_dispatches` has the runs of each rank (keyed by process) in each round.
+    of the rank's sum, and `rounds_dispatches` has the runs of each rank in each round, keyed by the number
+    of the rank (by process when read from a log).
     """
 
     device_wall_us: list[float] = field(default_factory=list)
@@ -203,6 +205,14 @@ def benchmark(
         raise ValueError(f"warmup must not be negative, got {warmup}")
     if config is not None and (platform is not None or device_id is not None):
         raise ValueError("pass either config or platform and device_id")
+    if isinstance(compiled, DistributedCompiledProgram):
+        if platform is not None or device_id is not None:
+            raise ValueError("platform and device_id belong to programs of one chip; ranks have their own")
+        windows = {"persistent": persistent, "reset_persistent_windows": reset_persistent_windows}
+        with compiled.prepare(config, **windows) as ranks, spans.collect() as runs:
+            for _ in range(warmup + rounds):
+                ranks(*args)
+        return _distributed_stats(runs, rounds, warmup)
     if persistent or reset_persistent_windows is not None:
         raise ValueError("persistent windows belong to distributed programs; this one runs on one chip")
     settings = config or RunConfig(platform=platform or compiled.platform, device_id=device_id or 0)

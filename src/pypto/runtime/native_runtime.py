@@ -178,9 +178,8 @@ class NativeProgram:
         use, interruptible = 0, _interruptible()
         try:
             if interruptible:
-                use = (
-                    self._runtime.pypto_arm()
-                )  # an earlier Ctrl-C raises after this call, a later one ends the run
+                # An earlier Ctrl-C raises after this call, a later one ends the run.
+                use = self._runtime.pypto_arm()
             failed = self._run(
                 self._handle,
                 layouts,

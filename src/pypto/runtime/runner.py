@@ -14,10 +14,11 @@ from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.compile import compile
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.device_runner import execute
+from pypto.runtime.distributed import DistributedCompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.worker import ChipWorker
 
-__all__ = ["RunConfig", "RunResult", "_DfxOpts", "execute_compiled", "run"]
+__all__ = ["RunConfig", "RunResult", "_DfxOpts", "execute_compiled", "execute_distributed_compiled", "run"]
 
 
 @dataclass(frozen=True)
@@ -119,3 +120,18 @@ def execute_compiled(
     chip, runtime_name, _ = compile_and_assemble(root, platform)
     worker = ChipWorker.current(level=level, platform=platform, device_id=device_id, runtime=runtime_name)
     execute(chip, bind_as_given(args, worker), config, root)
+
+
+def execute_distributed_compiled(
+    output_dir: Path | str,
+    args: Sequence[Any],
+    config: RunConfig | None = None,
+    *,
+    platform: str | None = None,
+    distributed_config: Any = None,
+) -> None:
+    """Run a distributed build directory in place."""
+    compiled = DistributedCompiledProgram.from_dir(
+        output_dir, platform=platform, distributed_config=distributed_config
+    )
+    compiled(*args, config=config)

@@ -28,6 +28,7 @@ _LINE = re.compile(
 )
 _DEVICE = "run.device"
 _numbers = itertools.count()
+_rank: ContextVar[int | None] = ContextVar("pypto_span_rank", default=None)
 _collected: ContextVar[list[TraceInvocation] | None] = ContextVar("pypto_spans", default=None)
 
 
@@ -118,7 +119,8 @@ def wanted() -> bool:
 
 def record(task: str, hid: str, started: int, bound: int, ended: int) -> None:
     """Hand on the spans of a run that started, had its arguments bound, and ended at these times."""
-    pid, tid, number = os.getpid(), threading.get_native_id(), next(_numbers)
+    rank = _rank.get()
+    pid, tid, number = os.getpid() if rank is None else rank, threading.get_native_id(), next(_numbers)
     parts = [
         (0, "run", started, ended, {"task": task}),
         (1, "run.bind", started, bound, {}),
@@ -133,12 +135,17 @@ def record(task: str, hid: str, started: int, bound: int, ended: int) -> None:
         os.write(2, "".join(f"{span.line()}\n" for span in spans).encode())
 
 
+def set_rank(rank: int) -> None:
+    """In this context runs are those of a rank: all ranks share the process, so the rank stands for it."""
+    _rank.set(rank)
+
+
 clock = time.monotonic_ns
 
 
 @contextmanager
 def collect() -> Iterator[list[TraceInvocation]]:
-    """The invocations of the runs inside, of this thread."""
+    """The invocations of the runs inside: of this thread, and of ranks that it gives work to."""
     token = _collected.set([])
     try:
         found = _collected.get()

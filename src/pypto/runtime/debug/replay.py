@@ -11,7 +11,7 @@ from pypto.runtime._binary_cache import binary_context_lock, invalidate_binary_c
 from pypto.runtime.debug.pto_rebuild import rebuild_kernel_cpp_from_pto
 from pypto.runtime.kernel_config import FILE_NAME
 from pypto.runtime.run_config import RunConfig
-from pypto.runtime.runner import _DfxOpts, execute_compiled
+from pypto.runtime.runner import _DfxOpts, execute_compiled, execute_distributed_compiled
 
 __all__ = ["invalidate_binary_cache", "replay"]
 
@@ -57,7 +57,10 @@ def replay(
     settings = config or RunConfig(platform=_platform_of(root))
     print("[execute] running on device...", flush=True)
     dfx = _DfxOpts.from_run_config(settings)
-    execute_compiled(root, tensors, platform=settings.platform, device_id=settings.device_id, dfx=dfx)
+    if not (root / FILE_NAME).is_file():
+        execute_distributed_compiled(root, tensors, config)
+    else:
+        execute_compiled(root, tensors, platform=settings.platform, device_id=settings.device_id, dfx=dfx)
     if test_data is not None:
         data, names, expected = test_data
         results = dict(zip(names, tensors, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -118,7 +120,7 @@ class HostRuntime:
         letters = "".join(
             letter for letter, arg in zip(access, args, strict=False) if not isinstance(arg, Window)
         )
-        work = lambda: self._dispatch_to(rank, name, own)  # noqa: E731
+        work = functools.partial(contextvars.copy_context().run, self._dispatch_to, rank, name, own)
         self._ranks.start(Task(rank, work, _accesses(host, letters), self.run))
         results = [args[index] for index in returned if index is not None]
         return results[0] if len(results) == 1 else tuple(results)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto.runtime import spans
 from pypto.runtime.arguments import ArgumentBinder
 from pypto.runtime.array_types import dtype_name, numpy_dtype
 from pypto.runtime.device_tensor import DeviceBuffer, DeviceTensor, StackedDeviceTensor
@@ -175,6 +176,7 @@ class DistributedWorker(Worker):
 
     def _dispatcher(self, program: DistributedCompiledProgram) -> Callable[[int, str, Sequence[Any]], object]:
         def dispatch(rank: int, name: str, args: Sequence[Any]) -> None:
+            spans.set_rank(rank)
             try:
                 self._memory[rank].run_part(program.chip(name), args, None)
             except RuntimeError as error:
