@@ -127,3 +127,44 @@ def test_division_by_a_constant_zero_names_the_place(tmp_path):
     kernel = "x = pl.load(a, [4 // 0, 0], [64, 64])\n" + STORED.split("\n", 1)[1]
     with pytest.raises(ValueError, match=r"Floor division by zero \[program\.py:5:25\]"):
         ir.compile(program(kernel), tmp_path, dump_passes=False)
+
+
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        (
+            "with pl.cluster():\n    for i in pl.range(2):\n        out = self.k(a, out)\nreturn out",
+            r"write loops and branches around the pl\.cluster\(\)",
+        ),
+        (
+            "with pl.spmd(2):\n    with pl.spmd(2):\n        out = self.k(a, out)\nreturn out",
+            r"take one pl\.spmd\(\) out",
+        ),
+        (
+            "for i in pl.spmd(2):\n    for j in pl.spmd(2):\n        out[0:64, :] = pl.exp(a)\nreturn out",
+            r"outside of pl\.at and pl\.spmd, and do not nest these",
+        ),
+    ],
+)
+def test_launches_inside_launches_say_how_to_write_them(main, message, tmp_path):
+    with pytest.raises(RuntimeError, match=message) as caught:
+        ir.compile(program(main=main), tmp_path, dump_passes=False)
+    assert "InternalError" not in str(caught.value)
+
+
+def test_inline_function_without_result_is_the_users_mistake(tmp_path):
+    text = f"""
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Inline)
+        def twice(self, n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+            m = n * 2
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, n: pl.Scalar[pl.INDEX], out: pl.Out[{TENSOR}]):
+            m = self.twice(n)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[m : m + 1, :] = pl.exp(out[0:1, :])
+    """
+    with pytest.raises(ValueError, match=r"Inline function 'twice' has no return value.*at the end"):
+        ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)

@@ -25,6 +25,14 @@ class InternalError(RuntimeError):
     report."""
 
 
+class UsageError(InternalError, ValueError):
+    """A mistake in the program that only a late stage can see.
+
+    A `ValueError`, because the program is wrong, and an `InternalError`, because that is what callers have
+    caught so far.
+    """
+
+
 Error.__module__ = "pypto"
 InternalError.__module__ = "pypto"
 

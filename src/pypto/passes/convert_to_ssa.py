@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
-from pypto.core.errors import internal_error
+from pypto.core.errors import UsageError, located
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
 from pypto.passes.ssa.liveness import Needs, Summaries, is_transparent
 from pypto.passes.ssa.versions import Versions
@@ -142,9 +142,11 @@ class _Conversion:
         last = len(sequence.stmts_) - 1
         for position, stmt in enumerate(sequence.stmts_):
             if position != last and isinstance(stmt, ir.YieldStmt):
-                raise internal_error(
-                    f"YieldStmt at position {position} of {last + 1} statements: a yield must come last",
-                    stmt.span,
+                raise UsageError(
+                    located(
+                        f"YieldStmt at position {position} of {last + 1} statements: a yield must come last",
+                        stmt.span,
+                    )
                 )
             place.position = position
             stmts.append(self._stmt(stmt))

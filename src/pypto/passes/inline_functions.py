@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pypto import ir
-from pypto.core.errors import internal_error
+from pypto.core.errors import UsageError, located
 from pypto.ir.rewrite import map_expr
 from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
@@ -213,8 +213,12 @@ class _Expansion:
 
 def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
     if spliced.values is None:
-        raise internal_error(
-            f"Inline function '{callee.name}' has no return value, but its call is used as one"
+        raise UsageError(
+            located(
+                f"Inline function '{callee.name}' has no return value, but its call is used as one; return "
+                "it at the end of the function",
+                callee.span,
+            )
         )
     return list(spliced.values)
 

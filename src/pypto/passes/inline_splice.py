@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
-from pypto.core.errors import internal_error
+from pypto.core.errors import UsageError, located
 from pypto.ir.rewrite import Substitution, map_expr
 from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.auto_name import base_of
@@ -69,8 +69,12 @@ def prepare_callee(function: ir.Function) -> InlineCallee:
         stmts.append(stmt)
     for stmt in stmts:
         if any(isinstance(inner, ir.ReturnStmt) for inner in walk_stmts(stmt)):
-            raise internal_error(
-                f"Inline function '{function.name}' contains a non-trailing ReturnStmt", stmt.span
+            raise UsageError(
+                located(
+                    f"Inline function '{function.name}' contains a non-trailing ReturnStmt; assign the "
+                    "result in the branches and return it at the end",
+                    stmt.span,
+                )
             )
     values = result.value_ if result is not None else None
     returns_tuple = values is not None and _is_tuple_return(values)
@@ -102,8 +106,12 @@ def _untuple(
         return stmts, value.elements_
     sources = [s for s in stmts if isinstance(s, ir.AssignStmt) and s.var is value]
     if len(sources) != 1 or not isinstance(sources[0].value, ir.MakeTuple):
-        raise internal_error(
-            f"Inline function '{function.name}': tuple returned through an unsupported expression", value.span
+        raise UsageError(
+            located(
+                f"Inline function '{function.name}': tuple returned through an unsupported expression; "
+                "return its elements",
+                value.span,
+            )
         )
     source = sources[0]
     assert isinstance(source.value, ir.MakeTuple)
@@ -135,10 +143,12 @@ def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_va
     assert isinstance(call, ir.Call)
     arguments = call.args_
     if len(arguments) != len(callee.params):
-        raise internal_error(
-            f"Inline function '{callee.name}' takes {len(callee.params)} arguments, "
-            f"but the call passes {len(arguments)}",
-            call.span,
+        raise UsageError(
+            located(
+                f"Inline function '{callee.name}' takes {len(callee.params)} arguments, "
+                f"but the call passes {len(arguments)}",
+                call.span,
+            )
         )
     mapping: dict[ir.Var, ir.Expr] = dict(zip(callee.params, arguments, strict=True))
     before = _save_overwritten_arguments(callee, mapping, fresh)

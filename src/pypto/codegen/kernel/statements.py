@@ -68,7 +68,7 @@ def _emit_assignment(emitter: Emitter, stmt: ir.AssignStmt) -> None:
         if isinstance(value, ir.Submit) or isinstance(value.op, ir.GlobalVar):
             raise ValueError(
                 f"a kernel cannot call function '{value.op.name}'; call kernels from an orchestration, "
-                "outside of pl.at"
+                "outside of pl.at and pl.spmd, and do not nest these"
             )
         emit_operator(emitter, value, var, stmt.span)
     elif isinstance(value, ir.TupleGetItemExpr):

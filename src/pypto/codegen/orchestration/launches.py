@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pypto.codegen.orchestration.errors import UsageError
-from pypto.core.errors import InternalError, located
+from pypto.core.errors import InternalError, UsageError, located
 from pypto.ir.enums import ArgDirection, FunctionType
 from pypto.ir.expr import Call, Cast, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function, Program
@@ -120,8 +119,12 @@ class Launches:
     def _spmd(self, wrapper: Function) -> tuple[Launch, ...]:
         dispatches = self._dispatches(wrapper)
         if len(dispatches) != 1:
-            raise InternalError(
-                f"the spmd function '{wrapper.name}' has {len(dispatches)} dispatches instead of one"
+            raise UsageError(
+                located(
+                    f"the spmd function '{wrapper.name}' has {len(dispatches)} dispatches instead of one; "
+                    "give each kernel a pl.spmd() of its own",
+                    wrapper.span,
+                )
             )
         call, target = dispatches[0]
         mapping = _forwarded(wrapper, call, _aliases(wrapper, self._program))
@@ -130,8 +133,12 @@ class Launches:
             return tuple(_through(wrapper, mapping, dumped, inner) for inner in self.of(target))
         (kernel,) = self.of(target)
         if kernel.is_wrapped:
-            raise InternalError(
-                f"the spmd function '{wrapper.name}' wraps another spmd function '{target.name}'"
+            raise UsageError(
+                located(
+                    f"the spmd function '{wrapper.name}' wraps another spmd function '{target.name}'; take "
+                    "one pl.spmd() out of the other, with the product of their block counts",
+                    call.span,
+                )
             )
         comment = f"Spmd {wrapper.name}: {target.name}"
         return (Launch(comment, kernel.aic, kernel.aiv, mapping, wrapper, dumped),)
@@ -168,8 +175,12 @@ def _check_member(wrapper: Function, call: Call | Submit, target: Function) -> N
             )
         )
     if target.func_type not in _KERNELS:
-        raise InternalError(
-            f"the group '{wrapper.name}' dispatches '{target.name}' of type {target.func_type.name}"
+        raise UsageError(
+            located(
+                f"the group '{wrapper.name}' dispatches '{target.name}' of type {target.func_type.name}; a "
+                "group holds kernels (InCore, AIC, AIV)",
+                call.span,
+            )
         )
 
 
@@ -260,10 +271,11 @@ def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]
         scalar = arg if position is not None else _over_params(wrapper, arg, computed)
         if scalar is None:
             name = arg.name_hint if isinstance(arg, Var) else type(arg).__name__
-            raise InternalError(
+            raise UsageError(
                 located(
                     f"'{wrapper.name}' passes '{name}' to '{call.op.name}', which is neither one of its "
-                    "parameters nor a literal nor computed from these",
+                    "parameters nor a literal nor computed from these; write loops and branches around the "
+                    "pl.cluster() or pl.spmd(), not inside",
                     call.span,
                 )
             )

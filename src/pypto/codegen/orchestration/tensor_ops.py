@@ -12,10 +12,9 @@ from pypto.codegen.orchestration.carries import slot_fill
 from pypto.codegen.orchestration.cpp_types import cpp_type
 from pypto.codegen.orchestration.dependencies import submit_barrier
 from pypto.codegen.orchestration.emission import Binding, Emission, SliceView
-from pypto.codegen.orchestration.errors import UsageError
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.core.dtype import DataType
-from pypto.core.errors import InternalError, located
+from pypto.core.errors import InternalError, UsageError, located
 from pypto.ir.enums import TensorLayout
 from pypto.ir.expr import Call, ConstInt, Expr, Var
 from pypto.ir.structural import structural_equal

@@ -19,7 +19,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.core.dtype import DataType
-from pypto.core.errors import InternalError
+from pypto.core.errors import UsageError
 from pypto.ir.op_conversion import convert_call
 from pypto.ir.op_registry import create_call, get_op_def
 from pypto.ir.views import same_extents
@@ -37,7 +37,7 @@ Converter = Callable[["KernelLowering", ir.Call, "ir.Var | None"], ir.Expr]
 """Emits what has to come first and returns what the converted call evaluates to."""
 
 
-class NoTileConversion(InternalError, ValueError):
+class NoTileConversion(UsageError):
     """A tensor operator inside a kernel that has no tile form. The message names it and its source line."""
 
 

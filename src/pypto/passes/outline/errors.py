@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pypto.core.errors import InternalError
+from pypto.core.errors import UsageError
 
 __all__ = ["ScopeUsageError"]
 
 
-class ScopeUsageError(InternalError, ValueError):
-    """A scope that cannot be outlined as written.
-
-    A `ValueError`, because the program is wrong, and an `InternalError`, because that is what callers have
-    caught so far.
-    """
+class ScopeUsageError(UsageError):
+    """A scope that cannot be outlined as written."""
