@@ -21,6 +21,7 @@ from pypto.ir.types import ArrayType, ScalarType, TensorType
 __all__ = [
     "Target",
     "assign_targets",
+    "clear_slots",
     "emit_declaration",
     "is_constant",
     "raw_name",
@@ -85,18 +86,29 @@ def _assign(emission: Emission, target: Target, value_slots: int, text: str) -> 
             )
         emission.line(f"{target.name} = {text};")
     elif value_slots:
-        if value_slots != target.slots:
+        if value_slots > target.slots:
             raise InternalError(f"'{target.name}' has {target.slots} slots, but is given {value_slots}")
-        emission.line(slot_fill("__yield_i", target.slots, target.name, f"{text}[__yield_i]"))
+        first = f"({target.slot}) * {value_slots}" if target.slot else ""
+        emission.line(slot_fill("__yield_i", value_slots, target.name, f"{text}[__yield_i]", first=first))
+        if not target.slot:
+            clear_slots(emission, target.name, value_slots, target.slots)
     elif target.slot:
         emission.line(f"{target.name}[{target.slot}] = {text};")
     else:
         emission.line(slot_fill("__yield_i", target.slots, target.name, text))
 
 
-def slot_fill(index: str, slots: int, name: str, value: str) -> str:
-    """A loop that writes every slot of an array."""
-    return f"for (int64_t {index} = 0; {index} < {slots}; {index} += 1) {name}[{index}] = {value};"
+def slot_fill(index: str, slots: int, name: str, value: str, *, first: str = "") -> str:
+    """A loop that writes `slots` slots of an array, from `first` on."""
+    slot = f"{first} + {index}" if first else index
+    return f"for (int64_t {index} = 0; {index} < {slots}; {index} += 1) {name}[{slot}] = {value};"
+
+
+def clear_slots(emission: Emission, name: str, start: int, end: int) -> None:
+    """Let the slots of an array of ids that are left over name no task."""
+    if start < end:
+        loop = f"for (int64_t __rest_i = {start}; __rest_i < {end}; __rest_i += 1)"
+        emission.line(f"{loop} {name}[__rest_i] = PTO2TaskId::invalid();")
 
 
 def value_binding(emission: Emission, value: Expr) -> Binding:

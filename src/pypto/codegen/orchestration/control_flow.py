@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pypto.codegen.orchestration.carries import (
     Target,
+    clear_slots,
     emit_declaration,
     is_constant,
     raw_name,
@@ -19,12 +20,14 @@ from pypto.codegen.orchestration.carries import (
 )
 from pypto.codegen.orchestration.emission import Binding, BlockKind, Emission
 from pypto.codegen.orchestration.scalars import condition_text, is_non_negative, scalar_text
+from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
 from pypto.ir.enums import ForKind
 from pypto.ir.expr import Call, ConstInt, Expr, IterArg, Var
-from pypto.ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
-from pypto.ir.types import ArrayType, TensorType
+from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
+from pypto.ir.types import ArrayType, ScalarType, TensorType
 from pypto.ir.walk import walk, walk_stmts
+from pypto.passes.classify_iter_arg_carry import ends_with_one_id
 
 __all__ = ["emit_for", "emit_if", "emit_while"]
 
@@ -106,28 +109,38 @@ def _id_array_carry(
     arg, result = loop.iter_args_[index], loop.return_vars_[index]
     name = raw_name(emission, result)
     emit_declaration(emission, "PTO2TaskId", name, slots=slots)
-    if init.slots and init.slots != slots:
-        raise InternalError(located(f"'{name}' has {slots} slots, its initial value {init.slots}", loop.span))
-    source = f"{init.text}[__init_i]" if init.slots else init.text
-    emission.line(slot_fill("__init_i", slots, name, source))
+    _fill_from(emission, name, slots, init)
     carried = _outer_binding(emission, name, slots)
-    emission.bind(result, carried)
+    yielded = _id_slots(emission, _yielded(loop.body, index), loop.body)
+    one = _outer_binding(emission, f"{name}[0]", 0)
+    emission.bind(result, one if ends_with_one_id(loop, yielded) else carried)
     is_parallel = loop.kind is ForKind.Parallel
     emission.bind(arg, init if is_parallel else carried)
     return Target(name, "PTO2TaskId", slots, slot if is_parallel else "")
 
 
-def _carry(emission: Emission, arg: IterArg, result: Var, init: Binding) -> Target | None:
-    """A variable that starts as `init` and is assigned by every yield."""
+def _fill_from(emission: Emission, name: str, slots: int, init: Binding) -> None:
+    """Start an array of ids: from another array slot by slot, or from one id in every slot."""
+    if not init.slots:
+        emission.line(slot_fill("__init_i", slots, name, init.text))
+        return
+    given = min(slots, init.slots)
+    emission.line(slot_fill("__init_i", given, name, f"{init.text}[__init_i]"))
+    clear_slots(emission, name, given, slots)
+
+
+def _carry(emission: Emission, arg: IterArg, result: Var, init: Binding, slots: int = 0) -> Target | None:
+    """A variable that starts as `init` and is assigned by every yield; with `slots`, an array of ids."""
     if isinstance(arg.type, ArrayType):
         return _array_carry(emission, arg, result, init)
-    if init.slots:
-        raise ValueError(
-            located(
-                f"'{arg.name_hint}' carries one task id but starts with those of a parallel loop", arg.span
-            )
-        )
     name = raw_name(emission, result)
+    if slots:
+        emit_declaration(emission, "PTO2TaskId", name, slots=slots)
+        _fill_from(emission, name, slots, init)
+        carried = _outer_binding(emission, name, slots)
+        emission.bind(arg, carried)
+        emission.bind(result, carried)
+        return Target(name, "PTO2TaskId", slots)
     kind = value_type(result)
     if emission.outside_manual_scope() and not _is_known_ahead(emission, init, arg.initValue):
         emit_declaration(emission, kind, name, start=f"{kind}{{}}")
@@ -172,10 +185,7 @@ def _outer_binding(emission: Emission, name: str, slots: int) -> Binding:
 
 def emit_while(emission: Emission, loop: WhileStmt, emit_body: EmitBody) -> None:
     """A conditional loop; every carry is a variable that the condition reads."""
-    targets = [
-        _carry(emission, arg, result, value_binding(emission, arg.initValue))
-        for arg, result in zip(loop.iter_args_, loop.return_vars_, strict=True)
-    ]
+    targets = [_while_carry(emission, loop, index) for index in range(len(loop.iter_args_))]
     if any(isinstance(node, Call) and node.op.name == "tensor.read" for node in walk(loop.condition)):
         raise ValueError(
             located(
@@ -188,6 +198,47 @@ def emit_while(emission: Emission, loop: WhileStmt, emit_body: EmitBody) -> None
     emission.line(_LEAVE)
     emit_body(emission, loop.body, targets)
     emission.close(f"while ({condition}) {{")
+
+
+def _while_carry(emission: Emission, loop: WhileStmt, index: int) -> Target | None:
+    arg = loop.iter_args_[index]
+    init = value_binding(emission, arg.initValue)
+    yielded = _yielded(loop.body, index)
+    slots = max(init.slots, _id_slots(emission, yielded, loop.body)) if _is_task_id(arg) else 0
+    return _carry(emission, arg, loop.return_vars_[index], init, slots)
+
+
+def _is_task_id(var: Var) -> bool:
+    return isinstance(var.type, ScalarType) and var.type.dtype is DataType.TASK_ID
+
+
+def _id_slots(emission: Emission, value: Expr | None, body: Stmt) -> int:
+    """How many ids `value` will hold, which is known already or given a value in `body`."""
+    if not isinstance(value, Var):
+        return 0
+    known = emission.bindings.get(id(value))
+    if isinstance(known, Binding):
+        return known.slots
+    for stmt in walk_stmts(body):
+        if isinstance(stmt, AssignStmt) and stmt.var is value:
+            return _id_slots(emission, stmt.value, body)
+        for index, result in enumerate(getattr(stmt, "return_vars_", ())):
+            if result is value:
+                return _result_slots(emission, stmt, index)
+    return 0
+
+
+def _result_slots(emission: Emission, stmt: Stmt, index: int) -> int:
+    if isinstance(stmt, ForStmt):
+        slots = int(stmt.attrs_.get(f"iter_arg_array_size_{index}", 0))
+        inner = _id_slots(emission, _yielded(stmt.body, index), stmt.body) if slots else 0
+        return 0 if slots and ends_with_one_id(stmt, inner) else slots
+    bodies = [stmt.body] if isinstance(stmt, WhileStmt) else []
+    bodies += [body for body in (stmt.then_body, stmt.else_body) if body] if isinstance(stmt, IfStmt) else []
+    slots = [_id_slots(emission, _yielded(body, index), body) for body in bodies]
+    if isinstance(stmt, WhileStmt):
+        slots.append(_id_slots(emission, stmt.iter_args_[index].initValue, stmt.body))
+    return max(slots, default=0)
 
 
 # --- branches
@@ -221,7 +272,10 @@ def _result(emission: Emission, stmt: IfStmt, index: int) -> Target:
     if isinstance(var.type, TensorType):
         emit_declaration(emission, kind, name, start=_placeholder(emission, stmt, index))
     else:
-        emit_declaration(emission, kind, name)
+        slots = _result_slots(emission, stmt, index) if _is_task_id(var) else 0
+        emit_declaration(emission, kind, name, slots=slots)
+        emission.bind(var, _outer_binding(emission, name, slots))
+        return Target(name, kind, slots)
     emission.bind(var, _outer_binding(emission, name, 0))
     return Target(name, kind)
 
