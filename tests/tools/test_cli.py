@@ -174,6 +174,41 @@ def test_a_function_that_builds_the_program_is_asked_for_it(folder):
     assert missing.returncode == 1 and "it has build" in missing.stderr
 
 
+JIT = """
+import pypto.language as pl
+import pypto.language.distributed as pld
+
+@pl.jit
+def chip(x: pl.Tensor[[8, 8], pl.FP32], out: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = pl.add(x, 1.0)
+    return out
+
+@pl.jit
+def bare(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    return out
+
+@pl.jit.host
+def host(x: pl.Tensor[[1, 8, 8], pl.FP32], out: pl.Out[pl.Tensor[[1, 8, 8], pl.FP32]]):
+    for r in pl.range(pld.world_size()):
+        chip(x[r], out[r], device=r)
+
+def expected(x):
+    return {"out": x + 1}
+"""
+
+
+def test_jit_functions_run_with_the_shapes_of_their_annotations(folder):
+    (folder / "jitted.py").write_text(JIT)
+    for name in ("chip", "host"):
+        assert "check passed" in pypto("run", f"jitted.py:{name}", "--check", cwd=folder).stdout
+    bare = pypto("run", "jitted.py:bare", cwd=folder)
+    assert bare.returncode == 1 and "bare 'pl.Tensor' annotation" in bare.stderr
+    assert "Traceback" not in bare.stderr
+    bundled = pypto("bundle", "jitted.py:host", "-o", "ranks", cwd=folder)
+    assert bundled.returncode == 1 and "for several ranks cannot be bundled" in bundled.stderr
+
+
 def test_compile_writes_an_artefact(folder):
     result = pypto("compile", "good.py", "-o", "built", cwd=folder)
     assert result.returncode == 0, result.stderr

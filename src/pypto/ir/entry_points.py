@@ -16,7 +16,11 @@ _CALLEES = (FunctionType.Opaque, FunctionType.Orchestration)
 
 
 def entry_points(program: Program) -> list[Function]:
-    """The Orchestration and Opaque functions that a caller of the program may enter, in name order."""
+    """The Orchestration and Opaque functions that a caller of the program may enter, in name order; the host
+    function alone, where there is one."""
+    host = host_entry(program)
+    if host is not None:
+        return [host]
     called = called_orchestrations(program)
     return [f for name, f in program.functions_.items() if f.func_type in _CALLEES and name not in called]
 

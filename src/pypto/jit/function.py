@@ -101,6 +101,15 @@ class JITFunction(SpecialisedFunction):
             )
         return program.version(self, arguments)
 
+    def annotated_program(self) -> ir.Program:
+        """The program, before any pass, for the shapes in the annotations and the defaults of scalars.
+
+        Raises `TypeError` when these do not say enough.
+        """
+        graph = self._graph()
+        _, facts = self._facts(graph, (), {})
+        return self._program(graph, facts, runnable=True)
+
     # -- what a user calls -----------------------------------------------------------------------------------
 
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> ir.Program:

@@ -83,10 +83,12 @@ def write_bundle(
     An older bundle in `directory` is replaced. Equal programs give equal bundles on one kind of machine. A
     bundle asks for the instruction sets of the CPU that it was made on; a `portable` one is compiled anew for
     every CPU of that family, and runs slower where the better instructions would have helped.
-    Raises `TypeError` for a program of several orchestrations (bundle `compiled[name]` then),
+    Raises `TypeError` for a program of several orchestrations (bundle `compiled[name]` then) or ranks,
     `FileExistsError` for a folder that holds something else, and what compiling raises.
     """
     program = compiled.single() if isinstance(compiled, CompiledProgram) else compiled
+    if not isinstance(program, OrchestrationProgram):
+        raise TypeError("a program for several ranks cannot be bundled; keep its build directory")
     if isinstance(program, BundleProgram):
         raise TypeError(f"{program.output_dir} is a bundle already; copy the folder")
     if portable:

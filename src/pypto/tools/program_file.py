@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from pypto import ir
+
+if TYPE_CHECKING:
+    from pypto.jit import JITFunction
 
 
 class ProgramFileError(Exception):
@@ -30,13 +35,17 @@ def load_program_file(spec: str) -> ProgramFile:
     """Load `FILE` or `FILE:NAME`. Without a name, the file must define exactly one program.
 
     A name may also be that of a function such as `def build(layers: int = 4) -> ir.Program`, which can be
-    called without arguments; a file without a program is asked for its one such function. The file is
-    executed. Raises `ProgramFileError` when there is no such file or program.
+    called without arguments, or that of an `@pl.jit` function whose annotations say the shapes; a file
+    without a program is asked for its one such function. The file is executed. Raises `ProgramFileError` when
+    there is no such file or program.
     """
     path, name = _split(spec)
     module = _execute(path)
     programs = {key: value for key, value in vars(module).items() if isinstance(value, ir.Program)}
-    builders = {key: value for key, value in vars(module).items() if _builds_a_program(value, module)}
+    builders: dict[str, Callable[[], ir.Program]] = {
+        key: value for key, value in vars(module).items() if _builds_a_program(value, module)
+    }
+    builders |= {key: partial(_annotated, value) for key, value in vars(module).items() if _is_entry(value)}
     if name is None:
         names = list(programs or builders)
         if not names:
@@ -67,6 +76,20 @@ def _builds_a_program(value: object, module: ModuleType) -> bool:
         each.default is not inspect.Parameter.empty or each.kind in variadic
         for each in signature.parameters.values()
     )
+
+
+def _is_entry(value: object) -> bool:
+    """Whether `value` is a jit function that starts a program."""
+    jit = sys.modules.get("pypto.jit")
+    return jit is not None and isinstance(value, jit.JITFunction) and value.kind in ("orchestration", "host")
+
+
+def _annotated(function: JITFunction) -> ir.Program:
+    """The program of a jit function for the shapes in its annotations."""
+    try:
+        return function.annotated_program()
+    except TypeError as error:
+        raise ProgramFileError(f"{function.__name__}: {error}") from error
 
 
 def _listed(names: Iterable[str]) -> str:

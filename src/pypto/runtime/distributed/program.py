@@ -106,6 +106,20 @@ class DistributedCompiledProgram:
     def output_indices(self) -> list[int]:
         return self.signature.output_indices
 
+    @property
+    def orchestration_names(self) -> list[str]:
+        """Empty: the host function is the one thing to call."""
+        return []
+
+    def single(self) -> DistributedCompiledProgram:
+        """This program, which is one thing to call."""
+        return self
+
+    def load(self) -> None:
+        """Compile what the store lacks and load all chip programs."""
+        for chip in self.chips.values():
+            chip.load()
+
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
         """Parameters, places of pure outputs, return types (unknown here: results are parameters)."""
         return list(self.signature.params), self.signature.output_indices, []
