@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -41,3 +46,17 @@ def test_a_benchmark_has_the_runs_of_each_rank(compiled: DistributedCompiledProg
         with pytest.raises(ValueError):
             benchmark(compiled, [x, y], **options)
     assert len(benchmark(compiled, [x, y], rounds=2, persistent=True, config=RunConfig()).samples) == 2
+
+
+def test_control_c_ends_ranks_that_compute_for_ever(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.distributed.endless"],
+        env={**os.environ, "PYPTO_PROG_BUILD_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[2]) < 1

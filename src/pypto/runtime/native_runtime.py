@@ -9,12 +9,14 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import itertools
 import os
 import signal
 import struct
 import threading
 import weakref
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +34,8 @@ _libraries: dict[Path, ctypes.CDLL] = {}
 _task_runtime: ctypes.CDLL | None = None
 _task_runtime_guard = threading.Lock()
 _orchestrations_loaded = 0
+_tokens = itertools.count((1 << 63) + 1)
+_cancel_token: ContextVar[int] = ContextVar("pypto_cancel_token", default=0)
 _guard = threading.Lock()
 
 
@@ -175,7 +179,7 @@ class NativeProgram:
         """
         n, m = len(addresses), len(scalars)
         error = ctypes.create_string_buffer(_ERROR_BYTES)
-        use, interruptible = 0, _interruptible()
+        use, interruptible = _cancel_token.get(), _interruptible()
         try:
             if interruptible:
                 # An earlier Ctrl-C raises after this call, a later one ends the run.
@@ -252,6 +256,22 @@ def _interruptible() -> bool:
     return on_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def new_cancel_token() -> int:
+    """A number for runs that `cancel` may end."""
+    return next(_tokens)
+
+
+def set_cancel_token(token: int) -> None:
+    """Runs of this context on other threads than the main one can be ended by `cancel(token)`."""
+    _cancel_token.set(token)
+
+
+def cancel(token: int) -> None:
+    """End the runs with that token; they raise `KeyboardInterrupt` on their threads."""
+    if _task_runtime is not None:
+        _task_runtime.pypto_cancel(token)
+
+
 def use_runtime(library: Path) -> None:
     """Take the task runtime from `library`, unless this process has loaded one already."""
     _runtime(library)
@@ -276,6 +296,7 @@ def _load_runtime(path: Path) -> ctypes.CDLL:
         "pypto_run": (i32, [_VOID, text, _VOID, i32, _VOID, i32, text, u64, text, u64]),
         "pypto_arm": (u64, []),
         "pypto_disarm": (None, []),
+        "pypto_cancel": (None, [u64]),
         "pypto_shutdown": (None, []),
         "pypto_trace_new": (_VOID, [i32, text]),
         "pypto_trace_free": (None, [_VOID]),

@@ -15,6 +15,7 @@ from pypto.runtime.array_types import numpy_dtype
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.distributed.ranks import Access, Ranks, Run, Task
 from pypto.runtime.distributed.windows import Window, WindowBuffer
+from pypto.runtime.native_runtime import set_cancel_token
 
 Dispatch = Callable[[int, str, Sequence[Any]], object]
 
@@ -120,7 +121,9 @@ class HostRuntime:
         letters = "".join(
             letter for letter, arg in zip(access, args, strict=False) if not isinstance(arg, Window)
         )
-        work = functools.partial(contextvars.copy_context().run, self._dispatch_to, rank, name, own)
+        context = contextvars.copy_context()
+        context.run(set_cancel_token, self.run.token)
+        work = functools.partial(context.run, self._dispatch_to, rank, name, own)
         self._ranks.start(Task(rank, work, _accesses(host, letters), self.run))
         results = [args[index] for index in returned if index is not None]
         return results[0] if len(results) == 1 else tuple(results)

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pypto.runtime.native_runtime import cancel, new_cancel_token
+
 Work = Callable[[], object]
 
 
@@ -45,6 +47,7 @@ class Run:
     def __init__(self, abort: Callable[[], None]) -> None:
         self._abort = abort
         self._guard = threading.Lock()
+        self.token = new_cancel_token()
         self.open: list[Task] = []
         self.error: BaseException | None = None
 
@@ -70,7 +73,8 @@ class Run:
         except BaseException as error:
             self.fail(error)
             for task in self.open:
-                task.done.wait()
+                while not task.done.wait(_POLL_SECONDS):
+                    cancel(self.token)
             raise
         if self.error is not None:
             raise self.error

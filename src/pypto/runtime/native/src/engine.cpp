@@ -13,7 +13,8 @@ Run* Engine::acquire_run(const RunOptions& options, uint64_t use) {
     Run* run = idle_runs_.back();
     idle_runs_.pop_back();
     run->prepare(options);
-    if (use != 0) {
+    run->use = use;
+    if (use != 0 && use < kOwnUse) {
         interruptible_ = run;
         interruptible_use_ = use;
         if (interrupts_.raised(use)) interrupts_.retry();
@@ -51,6 +52,23 @@ bool Engine::interrupt(uint64_t use, bool first) {
     if (first) interruptible_->interrupt();
     else Lane::evict(interruptible_);
     return true;
+}
+
+void Engine::cancel(uint64_t use) {
+    for (int tries = 0; tries < 1000; ++tries) {
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            bool found = false;
+            for (Run* run : active_) {
+                if (run->use != use) continue;
+                found = true;
+                if (!run->was_interrupted()) run->interrupt();
+                else Lane::evict(run);
+            }
+            if (!found) return;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
 }
 
 // Runs of threads that the process does not wait for.

@@ -41,7 +41,7 @@ public:
         return *made;
     }
 
-    // `use`: from Interrupts::arm, when SIGINT ends the run; else 0.
+    // `use`: from Interrupts::arm, when SIGINT ends the run; a number of the caller for `cancel`; or 0.
     Run* acquire_run(const RunOptions& options, uint64_t use);
     void release_run(Run* run);
 
@@ -51,6 +51,11 @@ public:
     Interrupts& interrupts() { return interrupts_; }
     BufferPool& buffers() { return buffers_; }
     GangThreads& gangs() { return gangs_; }
+
+    // Ends the runs of a number that the caller chose, not smaller than kOwnUse. Returns when they are over, or
+    // after some seconds.
+    void cancel(uint64_t use);
+    static constexpr uint64_t kOwnUse = uint64_t{1} << 63;
 
     // Ends all threads, and the runs that are still active.
     void stop();

@@ -66,6 +66,7 @@ public:
     void scope_begin(PTO2ScopeMode mode);
     void scope_end();
     __attribute__((format(printf, 2, 3))) void fail(const char* format, ...);
+    uint64_t use = 0;  // names this execution for who may end it; 0: nobody
     void interrupt();  // fails the run on behalf of a person
     bool was_interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
     bool is_fatal() const { return fatal_.load(std::memory_order_acquire) != 0; }

@@ -126,7 +126,8 @@ PYPTO_EXPORT void pypto_program_add_kernel(pypto::Program* program, int32_t id, 
 }
 
 // Runs `program` on tensors whose layouts are `layouts` and whose memory is at `addresses`. 0; or 1 with the
-// message in `error`; or 2 when a person interrupted it, which is possible with `use` from pypto_arm; else that is 0.
+// message in `error`; or 2 when a person interrupted it, which is possible with `use` from pypto_arm or for
+// pypto_cancel; else that is 0.
 PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorDescriptor* layouts,
                                const uint64_t* addresses, int32_t tensor_count, const uint64_t* scalars,
                                int32_t scalar_count, const pypto::RunOptions* options, uint64_t use,
@@ -159,6 +160,8 @@ PYPTO_EXPORT int32_t pypto_run(const pypto::Program* program, const PyptoTensorD
 // Before a run on the main thread that SIGINT shall end. The run takes it back; without a run do so.
 PYPTO_EXPORT uint64_t pypto_arm() { return pypto::Engine::instance().interrupts().arm(); }
 PYPTO_EXPORT void pypto_disarm() { pypto::Engine::instance().interrupts().disarm(); }
+
+PYPTO_EXPORT void pypto_cancel(uint64_t use) { pypto::Engine::instance().cancel(use); }
 
 PYPTO_EXPORT void pypto_shutdown() { pypto::Engine::instance().stop(); }
 
