@@ -84,7 +84,7 @@ def make_program(rng: random.Random, statements: int | None = None) -> Generated
         *indent([*lines, f"return {', '.join(returned)}"]),
     ]
     called = set(re.findall(r"self\.(\w+)", "\n".join(lines)))
-    kept = [text for name, text in writer.kernels.items() if name in called or rng.random() < UNUSED]
+    kept = [text for name, text in writer.functions.items() if name in called or rng.random() < UNUSED]
     body = "\n".join(indent([*itertools.chain(*kept), *main]))
     text = f'import pypto.language as pl\n\nM = pl.dynamic("M")\n\n\n@pl.program\nclass P:\n{body}\n'
     return Generated(text, tuple(parameters))

@@ -26,6 +26,7 @@ from pypto.testing.programs.names import (
     STACK,
     TALL,
     Kind,
+    Names,
     Text,
     indent,
 )
@@ -39,6 +40,8 @@ class KernelText(Text):
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
         self.stored_by: dict[str, str] = {}  # memory that the present kernel writes: by tiles or by numbers
+        self.functions: dict[str, list[str]] = {}  # kernels and helpers by name
+        self.scalars: tuple[str, ...] = SCALARS
 
     def targets(self, way: str, *kinds: Kind) -> list[str]:
         """Memory that the present kernel may write in this way; it may not mix the two."""
@@ -51,7 +54,7 @@ class KernelText(Text):
         if kind.dtype == "INT32":
             return str(value)
         if kind.dtype == "FP32":
-            return self.rng.choice([f"{value}.0", "0.5", str(value), *SCALARS])
+            return self.rng.choice([f"{value}.0", "0.5", str(value), *self.scalars])
         return f"pl.const({value}.0, pl.{kind.dtype})"
 
     def clamped(self, expression: str) -> str:
@@ -198,6 +201,8 @@ class KernelText(Text):
         options = [self.compute] * 5 + [self.update] * 5 + [self.element, self.swap, self.ragged]
         if depth < 2:
             nested = [self.loop, self.branch, self.carried_loop, self.filled, self.while_loop, self.choice]
+            nested += [self.counted]
+            options += [self.helped]
             return self.rng.choice([*options, *options, *((lambda f=f: f(depth)) for f in nested)])()
         return self.rng.choice(options)()
 
@@ -346,6 +351,47 @@ class KernelText(Text):
         line = f"{name} = {self.value(kind)}"
         self.names.values[name] = kind
         return [line]
+
+    def counted(self, depth: int) -> list[str]:
+        """A number that a loop counts, used as an operand."""
+        count, index, name = self.fresh("w"), self.fresh("i"), self.fresh("t")
+        with self.index(index, 3):
+            condition = self.condition()
+        value = self.value(FULL, 1)
+        self.names.values[name] = FULL
+        return [
+            f"{count} = {self.rng.choice(['0', 'n'])}",
+            f"for {index} in pl.range({self.rng.choice(['3', 'n'])}):",
+            f"    if {condition}:",
+            f"        {count} = {count} + {self.rng.choice(['1', index])}",
+            f"{name} = pl.add({value}, pl.cast({count}, pl.FP32))",
+        ]
+
+    def helped(self) -> list[str]:
+        """A call of a function that becomes part of its caller."""
+        if self.helpers and self.chance(50):
+            helper = self.rng.choice(self.helpers)
+        else:
+            helper = self._new_helper()
+        argument, name = self.value(FULL, 1), self.fresh("t")
+        self.names.values[name] = FULL
+        return [f"{name} = self.{helper}({argument})"]
+
+    @property
+    def helpers(self) -> list[str]:
+        return [name for name in self.functions if name.startswith("helper")]
+
+    def _new_helper(self) -> str:
+        kept, self.names, self.scalars = self.names, Names(values={"given": FULL}), ()
+        local = self.fresh("t")
+        lines = [f"{local} = {self.value(FULL)}"]
+        self.names.values[local] = FULL
+        lines.append(f"return {self.value(FULL, 2)}")
+        self.names, self.scalars = kept, SCALARS
+        name, tensor = f"helper{len(self.helpers)}", FULL.annotation
+        header = f"def {name}(self, given: {tensor}) -> {tensor}:"
+        self.functions[name] = ["@pl.function(type=pl.FunctionType.Inline)", header, *indent(lines), ""]
+        return name
 
     def filled(self, depth: int) -> list[str]:
         """A local tensor that a loop fills piece by piece."""

@@ -51,7 +51,6 @@ class OrchestrationText(KernelText):
         self.is_opaque = is_opaque
         self.names.values.update(INPUTS)
         self.names.memory.update(UPDATED)
-        self.kernels: dict[str, list[str]] = {}
         self.by_hand: list[tuple[str, str]] = []  # name and form of the kernels
         self.scopes: list[_Scope] = []
         self.results: dict[str, Kind] = {}
@@ -231,7 +230,7 @@ class OrchestrationText(KernelText):
         kind = ROWS if form == "rows" else FULL
         tensor = kind.annotation
         header = f"def {name}(self, a: {tensor}, b: pl.InOut[{tensor}]) -> {tensor}:"
-        self.kernels[name] = ["@pl.function(type=pl.FunctionType.InCore)", header, *indent(lines), ""]
+        self.functions[name] = ["@pl.function(type=pl.FunctionType.InCore)", header, *indent(lines), ""]
 
     def _kernel_lines(self, form: str) -> list[str]:
         rng = self.rng
@@ -255,7 +254,11 @@ class OrchestrationText(KernelText):
             lines.append(f"t{number} = pl.{operation}({last}, {value})")
             last = f"t{number}"
         if form == "whole" and self.chance(25):
-            lines += ["for t7 in pl.range(2):", f"    {last} = pl.add({last}, 1.0)"]
+            step = f"    {last} = pl.add({last}, 1.0)"
+            jump = f"    if t7 {rng.choice(['==', '>'])} {rng.randrange(3)}:"
+            ways = [[step], [jump, f"        {rng.choice(['break', 'continue'])}", step]]
+            ways.append([step, jump, "        break", f"    {last} = pl.mul({last}, 0.5)"])
+            lines += ["for t7 in pl.range(3):", *rng.choice(ways)]
         lines += [f"b = pl.store({last}, [{row}, 0], b)", "return b"]
         return lines
 
@@ -508,6 +511,7 @@ class OrchestrationText(KernelText):
         lines = []
         shown = (FULL, INTS, COLUMN, ROW, TALL, SQUARE, HALF)
         options = [n for n, kind in self.names.values.items() if n not in INPUTS and kind in shown]
+        options = options or ["x"]  # a program without any kernel computes nothing
         for number, name in enumerate(self.rng.sample(options, min(len(options), 3))):
             kind = self.names.values[name]
             output = f"out{number}"
