@@ -357,6 +357,23 @@ tensors(
 )
 
 
+tensors(
+    "view_of_memory_under_another_shape_sees_what_is_written",
+    "w = pl.tensor.view(o, [12, 4])\n"
+    "o = pl.assemble(o, pl.neg(a), [0, 0])\n"
+    "rows = pl.reshape(pl.mul(w[0:2, :], 3.0), [1, 8])\n"
+    "o = pl.assemble(o, rows, [5, 0])",
+    lambda a: np.concatenate([-a[:5], -3 * a[:1]]),
+    a=floats(6, 8),
+)
+tensors(
+    "view_of_memory_in_the_other_layout_is_its_transpose",
+    "w = pl.tensor.view(a, layout=pl.TensorLayout.DN)\no = pl.assemble(o, pl.neg(w), [0, 0])",
+    lambda a: np.ascontiguousarray(-a.T),
+    a=floats(6, 8),
+)
+
+
 # ---- tiles ------------------------------------------------------------------------------------------------
 
 

@@ -168,7 +168,17 @@ public:
         }
     }
 
+    // Ends the run, checked or not, if something does not hold that the kernel was generated for.
+    PYPTO_INLINE void require(bool holds, const char* detail, const char* reason) const {
+        if (!holds) refuse(detail, reason);
+    }
+
 private:
+    __attribute__((noinline, cold)) void refuse(const char* detail, const char* reason) const {
+        Message message;
+        core_->fail(core_, message.add(detail).add(": ").add(reason).text());
+    }
+
     static __attribute__((noinline)) void read_extents(const PyptoTensorDescriptor& descriptor, int rank, int64_t* shape,
                                                        int64_t* stride) {
         const int extra = static_cast<int>(descriptor.ndims) - rank;
@@ -196,6 +206,38 @@ PYPTO_INLINE Tensor<T, M> with_rank(const Tensor<T, N>& tensor) {
         result.stride[i] = from >= 0 ? tensor.stride[from < 0 ? 0 : from] : 0;
     }
     for (int i = 0; i < N - M; ++i) result.shape[0] *= tensor.shape[i];
+    return result;
+}
+
+// The same elements in row-major order under other extents; the memory must be packed.
+template <typename T, int N, int M>
+PYPTO_INLINE Tensor<T, M> packed_view(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<M>& extents,
+                                      const char* detail) {
+    int64_t step = 1;
+    for (int i = N - 1; i >= 0; --i) {
+        kernel.require(tensor.shape[i] == 1 || tensor.stride[i] == step, detail, "the memory is not packed");
+        step *= tensor.shape[i];
+    }
+    Tensor<T, M> result;
+    result.data = tensor.data;
+    step = 1;
+    for (int i = M - 1; i >= 0; --i) {
+        result.shape[i] = extents.at[i];
+        result.stride[i] = step;
+        step *= extents.at[i];
+    }
+    return result;
+}
+
+// The same elements with the last two dimensions swapped.
+template <typename T, int N>
+PYPTO_INLINE Tensor<T, N> swapped_view(const Tensor<T, N>& tensor) {
+    static_assert(N >= 2, "two dimensions are swapped");
+    Tensor<T, N> result = tensor;
+    result.shape[N - 2] = tensor.shape[N - 1];
+    result.shape[N - 1] = tensor.shape[N - 2];
+    result.stride[N - 2] = tensor.stride[N - 1];
+    result.stride[N - 1] = tensor.stride[N - 2];
     return result;
 }
 

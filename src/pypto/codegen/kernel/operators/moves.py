@@ -236,6 +236,31 @@ def emit_reinterpret(context: OpContext) -> None:
     _define_view(context, f"pypto::reinterpret<{element}, {layout.rows}, {layout.cols}>({context.name(0)})")
 
 
+def emit_tensor_view(context: OpContext) -> None:
+    """Memory under other extents, or with its last two dimensions swapped; no data moves."""
+    if context.result is None:
+        return
+    source, result = context.args[0].type, context.call.type
+    assert isinstance(source, ir.TensorType) and isinstance(result, ir.TensorType)
+    text = context.name(0)
+    swaps = _is_column_major(result)
+    if len(context.args) > 1:
+        extents = list(result.shape_)
+        if swaps:
+            extents[-2:] = reversed(extents[-2:])
+        box = f"pypto::box({context.list_of(extents)})"
+        text = f"pypto::packed_view(kernel, {text}, {box}, {context.detail})"
+    else:
+        swaps = swaps != _is_column_major(source)
+    if swaps:
+        text = f"pypto::swapped_view({text})"
+    context.emitter.line(f"const auto {context.emitter.bind(context.result)} = {text};")
+
+
+def _is_column_major(tensor: ir.TensorType) -> bool:
+    return tensor.tensor_view is not None and tensor.tensor_view.layout is ir.TensorLayout.DN
+
+
 def emit_transpose_view(context: OpContext) -> None:
     """Rows and columns swapped; no data moves."""
     type_ = context.args[0].type
@@ -388,6 +413,7 @@ MOVES: dict[str, Callable[[OpContext], None]] = {
     "reshape": emit_reshape,
     "reinterpret_view": emit_reinterpret,
     "transpose_view": emit_transpose_view,
+    "view": emit_tensor_view,
     "set_validshape": emit_set_validshape,
     "transpose": emit_transpose,
     "move": emit_move,
