@@ -121,6 +121,21 @@ def test_substitution_rewrites_definitions_uses_and_types_consistently():
     assert after[0].value.type.shape[0] is m
 
 
+def test_memory_references_and_window_buffers_take_the_name_of_their_new_base():
+    old, new = (ir.Var(name, ir.PtrType(), S) for name in ("old", "new"))
+    for buffer in (ir.MemRef(old, 0, 64), ir.WindowBuffer(old, const(64))):
+        assert ir.substitute_expr(buffer, [(old, new)]).name_hint == "new"
+
+
+def test_a_carried_value_is_replaced_by_carried_values_only():
+    arg = ir.IterArg("c", ir.ScalarType(ir.INDEX), const(0), S)
+    carrying = ir.ForStmt(
+        var("i"), const(0), const(4), const(1), [arg], ir.YieldStmt([arg], S), [var("r")], S
+    )
+    with pytest.raises(pypto.InternalError, match="The definition of 'c'"):
+        ir.substitute_stmt(carrying, [(arg, var())])
+
+
 def test_chained_replacements_resolve_to_the_end_and_cycles_are_cut():
     a, b, c = var("a"), var("b"), var("c")
     assert ir.substitute_expr(a, [(a, b), (b, c)]) is c

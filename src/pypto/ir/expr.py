@@ -186,6 +186,10 @@ class MemRef(Var):
         self._fill(MemRefType.get(), base.name_hint, base, offset, size, pinned, slots, slot, span)
         _set_unique_id(self, _next_unique_id())
 
+    def _rebuilt(self, values: Sequence[Any]) -> MemRef:
+        type_, _, base, *rest = values
+        return MemRef.make(type_, base.name_hint, base, *rest)
+
     def __setattr__(self, name: str, value: object) -> None:
         if name == "base_":
             expect(value, Var, "MemRef.base_")
@@ -343,6 +347,10 @@ class WindowBuffer(Var):
         expect(span, Span, "WindowBuffer.span")
         self._fill(WindowBufferType.get(), base.name_hint, base, size, load_from_host, store_to_host, span)
         _set_unique_id(self, _next_unique_id())
+
+    def _rebuilt(self, values: Sequence[Any]) -> WindowBuffer:
+        type_, _, base, *rest = values
+        return WindowBuffer.make(type_, base.name_hint, base, *rest)
 
 
 class _Constant(Expr):

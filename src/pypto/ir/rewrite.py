@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pypto.core.errors import InternalError, internal_error
-from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MemRef, Var, WindowBuffer
+from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
 from pypto.ir.node import expect_all
 from pypto.ir.program import Function
 from pypto.ir.stmt import ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
@@ -245,7 +245,7 @@ class _Clone(Substitution):
 
 def _check_definitions(stmt: Stmt, new: Stmt) -> None:
     for old_var, new_var in zip(definitions_of(stmt), definitions_of(new), strict=True):
-        if not isinstance(new_var, Var):
+        if not isinstance(new_var, IterArg if isinstance(old_var, IterArg) else Var):
             raise _no_definition(old_var, new_var)
 
 
