@@ -109,11 +109,13 @@ def _split(spec: str) -> tuple[Path, str | None]:
 
 
 def _execute(path: Path) -> ModuleType:
-    description = importlib.util.spec_from_file_location(path.stem, path)
+    taken = path.stem in sys.modules or path.stem in sys.stdlib_module_names
+    name = f"program_{path.stem}" if taken else path.stem
+    description = importlib.util.spec_from_file_location(name, path)
     if description is None or description.loader is None:
         raise ProgramFileError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(description)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     sys.path.insert(0, str(path.resolve().parent))
     try:
         description.loader.exec_module(module)
