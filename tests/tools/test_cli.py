@@ -157,6 +157,23 @@ def test_explain_tells_what_to_change_to_get_a_merge(folder):
     assert "(line 12 against line 18): 2.0 against 1.0; pass the number as a scalar" in result.stdout
 
 
+def test_explain_shows_types_with_their_brackets(folder):
+    text = PROGRAM % 2
+    for name, dtype in (("first", "INDEX"), ("second", "INT64")):
+        text = text.replace(f"def {name}(self, ", f"def {name}(self, n: pl.Scalar[pl.{dtype}], ")
+        text = text.replace(f"self.{name}(", f"self.{name}(k, ")
+    text = text.replace("def main(self, ", "def main(self, k: pl.Scalar[pl.INDEX], ")
+    (folder / "scalars.py").write_text(text.replace("pl.INT64]", "pl.INT32]"))
+    result = pypto("explain", "scalars.py", cwd=folder)
+    assert "'n' is pl.Scalar[pl.INDEX] against pl.Scalar[pl.INT32]" in result.stdout, result
+
+
+def test_a_file_may_be_named_like_a_module_of_python(folder):
+    (folder / "inner").mkdir()
+    (folder / "inner" / "types.py").write_text(PROGRAM % 2)
+    assert pypto("explain", "inner/types.py", cwd=folder).returncode == 0
+
+
 def test_explain_all_has_a_row_for_every_function(folder):
     result = pypto("explain", "good.py", "--all", cwd=folder)
     assert "merged into first" in result.stdout and "not_a_candidate_kind" in result.stdout

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pypto.passes.dedup.explain import DedupRecord
 from pypto.passes.dedup.reasons import Reason
@@ -50,14 +51,8 @@ def deduplication_table(records: Sequence[DedupRecord]) -> Table:
     table = Table("unit", "members", "outcome", "sites", "reason", "detail")
     for record in records:
         outcome = f"merged into {record.into}" if record.into is not None else record.outcome
-        table.add_row(
-            record.name,
-            ", ".join(record.members),
-            outcome,
-            str(record.sites),
-            record.reason or "",
-            record.detail,
-        )
+        members, reason = ", ".join(record.members), record.reason or ""
+        _add_texts(table, record.name, members, outcome, str(record.sites), reason, record.detail)
     return table
 
 
@@ -72,7 +67,7 @@ def sharing_table(records: Sequence[DedupRecord]) -> Table:
         aliases = merged.get(record.name)
         if aliases:
             sites = record.sites + sum(alias.sites for alias in aliases)
-            table.add_row(_unit_name(record), str(sites), _listed([alias.name for alias in aliases]))
+            _add_texts(table, _unit_name(record), str(sites), _listed([alias.name for alias in aliases]))
     return table
 
 
@@ -88,7 +83,8 @@ def own_definitions_table(records: Sequence[DedupRecord]) -> Table:
     )
     for record in records:
         if record.outcome == "kept" and record.reason not in (_CANONICAL, _NO_KERNEL):
-            table.add_row(_unit_name(record), str(record.sites), record.reason or "", record.detail)
+            reason = record.reason or ""
+            _add_texts(table, _unit_name(record), str(record.sites), reason, record.detail)
     return table
 
 
@@ -103,6 +99,11 @@ def deduplication_summary(records: Sequence[DedupRecord]) -> str:
 
 
 _CANONICAL, _NO_KERNEL = Reason.CANONICAL.value, Reason.NOT_A_CANDIDATE_KIND.value
+
+
+def _add_texts(table: Table, *cells: str) -> None:
+    """Add a row of plain texts: brackets of types are no markup."""
+    table.add_row(*map(Text, cells))
 
 
 def _unit_name(record: DedupRecord) -> str:

@@ -183,8 +183,20 @@ def test_a_failed_proof_names_the_call_and_what_contradicts():
     source = pair([tensor(M, M)], [tensor(N, N)], [tensor(64, 32)])
     detail = records(source)["b"].detail
     assert detail == (
-        "'a' is equal up to its symbols; at a call in 'main': argument 'p0': extent 1: 'M' is 64, not 32"
+        "'a' is equal up to its symbols; at a call in 'main': argument 'p0': extent 1: 'M' is 64 here, "
+        "not 32; both must be the same expression"
     )
+
+
+def test_the_kernel_that_an_equal_one_cannot_share_points_to_it():
+    source = pair([tensor(M, M)], [tensor(N, N)], [tensor(64, 32)])
+    assert records(source)["a"].detail == "'b' is equal up to its symbols, but cannot share it; see there"
+
+
+def test_another_number_of_parameters_is_told_in_numbers():
+    functions = kernels(a="1.0", b="1.0").replace("def b(self, ", "def b(self, n: I, ")
+    source = ssa(functions + calls("a", "b").replace("self.b(", "self.b(7, "))
+    assert "b.params: the number of parameters differs, 3 against 2" in records(source)["b"].detail
 
 
 def test_explaining_changes_nothing():

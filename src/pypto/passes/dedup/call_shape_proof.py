@@ -24,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
+from pypto.passes.dedup.near_miss import shown
 from pypto.passes.dedup.numbering import Numbering
 from pypto.passes.dedup.reasons import Kept, Reason
 from pypto.passes.dedup.reference_index import Site
@@ -48,14 +49,20 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
         )
         return Kept(Reason.SYMBOL_IDENTITY, detail)
     nodes: set[int] = set()
-    for entry in entries:
+    for position, entry in enumerate(entries):
         if isinstance(entry, ir.ScalarType):
             continue
         if not _is_plain_tensor(entry):
+            count = len(function.params_)
+            what = (
+                f"parameter '{shown(function.params_[position])}'"
+                if position < count
+                else f"result {position - count}"
+            )
             return Kept(
                 Reason.PROOF_UNSUPPORTED_TYPE,
-                f"the signature holds a {type(entry).__name__} that is no plain tensor with at most a "
-                "layout; use the same pl.dynamic extents in both",
+                f"{what} is no tensor with at most a layout, but {shown(entry)}; use the same pl.dynamic "
+                "extents in both",
             )
         unsupported = _collect_extent_nodes(entry, nodes)
         if unsupported is not None:
@@ -163,7 +170,7 @@ class _Match:
             if isinstance(param.type, ir.TensorType):
                 mismatch = self._match_type(param.type, arg.type, binding=True)
                 if mismatch is not None:
-                    return Kept(Reason.PROOF_BINDING, f"argument '{param.name_hint}': {mismatch}")
+                    return Kept(Reason.PROOF_BINDING, f"argument '{shown(param)}': {mismatch}")
         return self._problem_of_result()
 
     def _problem_of_result(self) -> Kept | None:
@@ -215,10 +222,13 @@ class _Match:
             if isinstance(left, ir.Var):
                 if left not in self._bindings:
                     if not binding:
-                        return f"'{left.name_hint}' is bound by no argument"
+                        return f"'{shown(left)}' is bound by no argument"
                     self._bind(left, right)
                 elif self._bindings[left] != self._number(right):
-                    return f"'{left.name_hint}' is {_text(self._bound_by[left])}, not {_text(right)}"
+                    return (
+                        f"'{shown(left)}' is {_text(self._bound_by[left])} here, not {_text(right)}; both "
+                        "must be the same expression"
+                    )
             elif isinstance(left, ir.ConstInt):
                 if not isinstance(right, ir.ConstInt) or (left.value, left.dtype) != (
                     right.value,
@@ -257,7 +267,7 @@ def _layout(tensor: ir.TensorType) -> ir.TensorLayout:
 
 def _text(expr: ir.Expr) -> str:
     """A short text of an expression; deep ones are cut."""
-    return "..." if _is_large(expr) else str(expr)
+    return "..." if _is_large(expr) else shown(expr)
 
 
 def _is_large(expr: ir.Expr, limit: int = 40) -> bool:

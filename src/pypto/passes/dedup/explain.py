@@ -62,7 +62,10 @@ def describe(
             records.append(_merged_record(unit, stands_for, index))
             continue
         why = sharing.kept[unit.name]
-        if why.reason is Reason.UNIQUE:
+        if why.reason is Reason.UNIQUE and unit.name in sharing.refused:
+            other = sharing.refused[unit.name]
+            why = replace(why, detail=f"'{other}' is equal up to its symbols, but cannot share it; see there")
+        elif why.reason is Reason.UNIQUE:
             why = replace(why, detail=similar.difference_of(unit) or _LIKE_NO_OTHER)
         elif why.reason is Reason.CANONICAL:
             why = replace(why, detail=f"it stands for {_listed(aliases[unit.name])}")

@@ -29,6 +29,9 @@ def describe_difference(mine: ir.Function, theirs: ir.Function) -> str:
         return _directions(mine, theirs)
     if field == "params" and len(mine.params_) == len(theirs.params_):
         return _parameter(mine, theirs, _index(found.path))
+    if field == "params":
+        counts = f"{len(mine.params_)} against {len(theirs.params_)}"
+        return f"{mine.name}.params: the number of parameters differs, {counts}"
     if field == "return_types" and len(mine.return_types_) == len(theirs.return_types_):
         return _result(mine, theirs)
     if field == "attrs":

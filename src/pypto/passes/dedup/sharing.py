@@ -34,10 +34,14 @@ class ProjectedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The decision: `canonical` maps an alias to the unit that stands for it, `kept` says why others stay."""
+    """The decision: `canonical` maps an alias to the unit that stands for it, `kept` says why others stay.
+
+    `refused` maps a unit that stays to the first one of equal form that it could not stand for.
+    """
 
     canonical: Mapping[str, Unit]
     kept: Mapping[str, Kept]
+    refused: Mapping[str, str]
 
 
 def find_sharing(
@@ -49,10 +53,11 @@ def find_sharing(
     """Decide for each of `units`, given in name order, whether an earlier one can stand for it."""
     canonical: dict[str, Unit] = {}
     kept: dict[str, Kept] = {}
+    refused: dict[str, str] = {}
     buckets: dict[int, list[ProjectedUnit]] = {}
     for candidate in units:
         bucket = buckets.setdefault(digest(candidate.projection), [])
-        found = _find_representative(candidate, bucket, index, prover)
+        found = _find_representative(candidate, bucket, index, prover, refused)
         if isinstance(found, ProjectedUnit):
             canonical[candidate.unit.name] = found.unit
             kept[found.unit.name] = Kept(Reason.CANONICAL, "it stands for equal units")
@@ -62,13 +67,20 @@ def find_sharing(
         elif found.reason in (Reason.UNIQUE, Reason.BUDGET):
             found = Kept(Reason.BUCKET_FULL, f"{MAX_REPRESENTATIVES} units with the same hash stay already")
         kept[candidate.unit.name] = found
-    return Sharing(canonical, kept)
+    return Sharing(canonical, kept, refused)
 
 
 def _find_representative(
-    candidate: ProjectedUnit, bucket: Sequence[ProjectedUnit], index: ReferenceIndex, prover: CallShapeProver
+    candidate: ProjectedUnit,
+    bucket: Sequence[ProjectedUnit],
+    index: ReferenceIndex,
+    prover: CallShapeProver,
+    refused: dict[str, str],
 ) -> ProjectedUnit | Kept:
-    """Return the first unit of `bucket` that can stand for `candidate`, or why there is none."""
+    """Return the first unit of `bucket` that can stand for `candidate`, or why there is none.
+
+    Those of equal form that cannot are noted in `refused`.
+    """
     budget = BUDGET_FACTOR * candidate.unit.weight
     nearest: Kept | None = None  # why the first unit of equal form was not enough
     for representative in bucket:
@@ -81,6 +93,7 @@ def _find_representative(
         problem = _problem_of_merge(candidate, representative, index, prover)
         if problem is None:
             return representative
+        refused.setdefault(representative.unit.name, candidate.unit.name)
         nearest = nearest or problem
     return nearest or Kept(Reason.UNIQUE, "no other unit has its form")
 
