@@ -122,6 +122,17 @@ def test_program_let_infers_the_callee_type():
     assert [g.name for g in p.get_result().functions] == ["f", "g"]
 
 
+def test_a_program_takes_one_function_of_each_name():
+    builder = ir.IRBuilder()
+    with builder.program("P") as p:
+        with builder.function("twice") as f:
+            builder.return_stmt()
+        p.add_function(f.get_result())
+        with pytest.raises(ValueError, match="already has a function 'twice'"):
+            p.add_function(f.get_result())
+    assert list(p.get_result().functions) == [p.get_result().get_global_var("twice")]
+
+
 def test_comments_attach_to_the_next_statement():
     b = ir.IRBuilder()
     with b.function("f"):

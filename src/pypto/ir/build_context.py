@@ -352,8 +352,12 @@ class BuildContext:
         return declared[name]  # type: ignore[no-any-return]
 
     def add_function(self, func: Function) -> None:
+        """Put a function into the open program. Raises `ValueError` for a second one of its name."""
         self.declare_function(func.name)
-        self._program()["functions"][func.name] = func
+        added = self._program()["functions"]
+        if func.name in added:
+            raise ValueError(f"The program already has a function '{func.name}'")
+        added[func.name] = func
 
     def get_function_return_types(self, gvar: GlobalVar) -> list[Type]:
         """The return types of a function already added; empty for an unknown one."""
