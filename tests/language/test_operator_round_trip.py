@@ -145,6 +145,23 @@ def test_a_keyword_of_neither_form_is_refused() -> None:
         pl.parse(f"@pl.function\ndef f({TENSORS}):\n    result = pl.tensor.row_max(v, keep=False)\n")
 
 
+@pytest.mark.parametrize(
+    "call, missing",
+    [
+        ("pl.tensor.cast(x)", "target_type"),
+        ("pl.tensor.create([8, 16])", "dtype"),
+        ("pl.tensor.reinterpret_view(x)", "dtype"),
+        ("pl.system.sync_src()", "set_pipe"),
+        ("pl.array.create(4)", "dtype"),
+    ],
+)
+def test_a_keyword_that_the_language_requires_is_not_optional_in_the_printed_form(
+    call: str, missing: str
+) -> None:
+    with pytest.raises(pl.parser.InvalidOperationError, match=f"missing .* required .*'{missing}'"):
+        pl.parse(f"@pl.function\ndef f({TENSORS}):\n    result = {call}\n")
+
+
 def test_a_remote_load_with_tail_padding_reads_back() -> None:
     target = "d: pld.DistributedTensor[[16, 16], pl.FP32]"
     call = "pld.tile._remote_load_with_physical_tail_padding(d, pl.const(1, pl.INT32), [8, 0], [16, 16])"

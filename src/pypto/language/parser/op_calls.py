@@ -396,14 +396,12 @@ def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Spa
 
 
 def _called(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Span) -> Any:
+    """The DSL function's result; where the arguments do not even reach it, that of the printed form."""
     try:
         return op.call(*args, **kwargs)
     except TypeError as error:
-        assert error.__traceback__ is not None
-        is_binding_error = (
-            error.__traceback__.tb_next is None
-        )  # the arguments did not even reach the function
-        printed = _printed_form(op, args, kwargs, span) if is_binding_error else None
+        reached = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+        printed = None if reached else _printed_form(op, args, kwargs, span)
         if printed is None:
             raise
         return printed
@@ -420,6 +418,10 @@ def _printed_form(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span:
     if definition is None or definition.internal or not kwargs.keys() <= definition.kwargs.keys():
         return None
     if not definition.min_args <= len(args) <= definition.max_args:
+        return None
+    parameters = inspect.signature(op.call).parameters.values()
+    required = {each.name for each in parameters if each.default is each.empty}
+    if required & definition.kwargs.keys() - kwargs.keys():
         return None
     operands = [_to_operand(arg, span) for arg in args]
     return create_op_call(definition.name, operands, {k: _unwrapped(v) for k, v in kwargs.items()}, span)
