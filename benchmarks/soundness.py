@@ -60,7 +60,7 @@ def main() -> int:
     set_log_level(LogLevel.ERROR)
     gc.freeze()  # the compiler itself stays
     counts: collections.Counter[str] = collections.Counter()
-    kinds: dict[tuple[str, str], list[int]] = {}
+    kinds: dict[tuple[str, str, str], list[int]] = {}
     started = reported = time.perf_counter()
     for seed in range(options.start, options.start + options.programs):
         generated = make_program(random.Random(seed))
@@ -98,7 +98,7 @@ def main() -> int:
             print(f"{reported - started:.0f} s: {dict(counts)}", flush=True)
     print(f"\n{time.perf_counter() - started:.0f} s: {dict(counts)}")
     for key, seeds in kinds.items():
-        print(f"{len(seeds)} x after {key[0]}: {key[1]}; seeds {seeds[:10]}")
+        print(f"{len(seeds)} x after {key[0]}: {' '.join(key[1:])}; seeds {seeds[:10]}")
     return 1 if kinds else 0
 
 

@@ -40,9 +40,9 @@ class Failure(AssertionError):
         self.stage, self.what = stage, what
 
     @property
-    def key(self) -> tuple[str, str]:
-        """What two occurrences of one bug have in common."""
-        return self.stage, self.what
+    def key(self) -> tuple[str, str, str]:
+        """What two occurrences of one bug have in common; the last is the class of an error behind it."""
+        return self.stage, self.what, type(self.__cause__).__name__ if self.__cause__ else ""
 
 
 class _Looks(NamedTuple):

@@ -197,6 +197,7 @@ class _Frame:
         self.machine, self.env, self.in_kernel = machine, env, in_kernel
         self.left_behind: list[np.ndarray] = []  # memory from which a loop went on to a value
         self.manual: set[int] | None = None
+        self.is_off = False  # in a launch whose condition does not hold
 
     # --- statements
 
@@ -259,14 +260,13 @@ class _Frame:
                 self.env[var] = seen[id(value)]
 
     def _spmd_scope(self, stmt: ir.SpmdScopeStmt) -> None:
-        condition = stmt.attrs_.get("predicate")
-        if condition is not None and not self.expr(condition):
-            return
         outer, count = self.machine.block, self.expr(stmt.core_num)
+        condition = stmt.attrs_.get("predicate")
+        self.is_off = condition is not None and not self.expr(condition)
         for block in range(count):
             self.machine.block = (block, count)
             self.stmt(stmt.body)
-        self.machine.block = outer
+        self.machine.block, self.is_off = outer, False
 
     def _if(self, stmt: ir.IfStmt) -> None:
         branch = stmt.then_body if self.expr(stmt.condition) else stmt.else_body
@@ -354,7 +354,8 @@ class _Frame:
                 raise AssertionError(f"an on-chip value is passed to {callee.name} as {param.name_hint}")
         args += self._omitted_outputs(call, callee, args)
         task: Any = "task"
-        if isinstance(call, ir.Submit) and call.predicate is not None and not self.expr(call.predicate):
+        condition = call.predicate if isinstance(call, ir.Submit) else None
+        if self.is_off or (condition is not None and not self.expr(condition)):
             results = _updated_arguments(callee, args)
         elif machine.rng is not None and not machine.is_in_task and _is_task(callee):
             number = machine.enqueue(call, callee, args, self.declared(call), blocks, self.manual)
