@@ -132,5 +132,11 @@ def annotation_of(cls: type, field: Field) -> str:
 
 def expected_class(cls: type, field: Field) -> type | None:
     """The class that a field's values have; None where the declaration names none of the known ones."""
-    text = annotation_of(cls, field).removeprefix("tuple[").partition(" ")[0].rstrip(",]")
-    return _ANNOTATED.get(text)
+    key = (cls, field.name)
+    if key not in _expected:
+        text = annotation_of(cls, field).removeprefix("tuple[").partition(" ")[0].rstrip(",]")
+        _expected[key] = _ANNOTATED.get(text)
+    return _expected[key]
+
+
+_expected: dict[tuple[type, str], type | None] = {}
