@@ -168,3 +168,34 @@ def test_inline_function_without_result_is_the_users_mistake(tmp_path):
     """
     with pytest.raises(ValueError, match=r"Inline function 'twice' has no return value.*at the end"):
         ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
+
+
+def test_extents_of_tiles_are_constants_and_windows_say_what_counts(tmp_path):
+    text = f"""
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: {TENSOR}, n: pl.Scalar[pl.INDEX], out: pl.Out[{TENSOR}]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[0:n, :] = pl.exp(a[0:n, :])
+    """
+    with pytest.raises(RuntimeError, match=r"extents of a tile must be .* got \[n.*, 64\].*valid_shape="):
+        ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
+
+
+def test_arrays_of_task_ids_do_not_enter_a_kernel(tmp_path):
+    text = f"""
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: {TENSOR}, out: pl.Out[{TENSOR}]):
+            ids = pl.array.create(4, pl.TASK_ID)
+            for i in pl.range(2):
+                with pl.at(level=pl.Level.CORE_GROUP) as tid:
+                    ids[i] = tid
+                    out[:, :] = pl.exp(a)
+    """
+    with pytest.raises(RuntimeError) as caught:
+        ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
+    assert "InternalError" not in str(caught.value)
+    assert "of type ArrayType" in str(caught.value)

@@ -663,6 +663,8 @@ def test_wrong_arguments_are_named():
         main.lower(3, 3, c)
     with pytest.raises(TypeError, match="Parameter 'n' is a scalar"):
         main.lower(a, ones(1), c)
+    with pytest.raises(TypeError, match=r"Parameter 'n' is a scalar \(int32\); got str"):
+        main.lower(a, "3", c)
     with pytest.raises(TypeError, match="'n' received pl.RUNTIME.*compile-time marker"):
         main.lower(a, pl.RUNTIME, c)
     with pytest.raises(TypeError, match="config must be a RunConfig, got dict"):

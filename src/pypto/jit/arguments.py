@@ -196,6 +196,10 @@ def _scalar(parameter: Parameter, value: Any) -> Constant | None:
             f"Parameter '{parameter.name}' is a scalar ({parameter.dtype}); got {type(value).__name__}. "
             f"Pass value.item()"
         )
+    if isinstance(value, (str, bytes, list, tuple, dict)):
+        raise TypeError(
+            f"Parameter '{parameter.name}' is a scalar ({parameter.dtype}); got {type(value).__name__}"
+        )
     return value if isinstance(value, (bool, int, float)) else None
 
 

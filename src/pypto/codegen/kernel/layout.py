@@ -65,7 +65,11 @@ def tile_layout(type: ir.TileType) -> TileLayout:
     """
     extents = constant_extents(type.shape_)
     if extents is None:
-        raise ValueError("the extents of a tile must be compile-time constants")
+        written = ", ".join(map(str, type.shape_))
+        raise ValueError(
+            f"the extents of a tile must be compile-time constants, got [{written}]; take a window of "
+            "constant extents and say with valid_shape=[...] how much of it counts"
+        )
     rows, cols = fold_extents(extents)
     return TileLayout(element_of(type.dtype), rows, cols, cols)
 

@@ -22,7 +22,7 @@ from pypto.codegen.orchestration.naming import base_name
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.codegen.registrations import MAX_SCALARS, MAX_TENSORS
 from pypto.core.dtype import DataType
-from pypto.core.errors import InternalError, located
+from pypto.core.errors import InternalError, UsageError, located
 from pypto.ir.enums import ArgDirection, ParamDirection
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Submit, Var
 from pypto.ir.program import Function
@@ -130,10 +130,11 @@ def _scalar_value(emission: Emission, arg: Expr, param: Var) -> str:
     if isinstance(arg.type, CommCtxType) and isinstance(arg, Var):
         return emission.binding(arg, arg.span).text
     if not isinstance(arg.type, ScalarType) or isinstance(arg, Call | Submit):
-        raise InternalError(
+        raise UsageError(
             located(
-                f"a dispatch gets a {type(arg).__name__}; arguments are variables, literals or arithmetic on "
-                "these here",
+                f"a dispatch gets a {type(arg).__name__} of type {type(arg.type).__name__}; arguments are "
+                "variables, literals or arithmetic on these here. Read what a kernel needs before it, into a "
+                "variable",
                 arg.span,
             )
         )
