@@ -72,7 +72,8 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     name = task_name(p, node)
     if name is not None and p.inside("cluster"):
         raise ParserSyntaxError(
-            "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: remove 'as'",
+            "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: a cluster is launched "
+            "as one task, so the id would be lost; remove 'as'",
             span=p.span(call),
         )
     launch = _launch(p, call)
@@ -159,9 +160,10 @@ def _reject_in_cluster(p: FunctionParser, given: dict[str, ast.expr], early: boo
     for name, present in refused:
         if present:
             raise ParserSyntaxError(
-                f"pl.spmd(..., {name}=...) cannot be nested inside `pl.cluster()`",
+                f"pl.spmd(..., {name}=...) cannot be nested inside `pl.cluster()`: a cluster is launched "
+                f"as one task, so {name}= would be lost",
                 span=p.span(given[name]),
-                hint=f"The cluster is launched as one task; {name}= would be lost",
+                hint=f"Remove {name}=, or launch the pl.spmd outside the cluster",
             )
 
 
