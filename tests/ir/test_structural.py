@@ -138,6 +138,15 @@ def test_slots_of_a_communication_domain_are_uses_that_types_in_the_body_must_ag
     assert not equal_both_ways(domain(one, one), domain(two, one), True)
 
 
+def test_a_difference_between_huge_shared_expressions_is_told_without_their_text():
+    total = var("x")
+    for _ in range(64):
+        total = total + total
+    with pytest.raises(ValueError, match="of more than 50000 nodes") as caught:
+        ir.assert_structural_equal(total, ir.Neg(total, ir.INT64, S))
+    assert "Node type mismatch (Add != Neg)" in str(caught.value)
+
+
 def test_order_matters_in_lists_but_not_among_attributes():
     first, second = var("t"), var("t")
 

@@ -75,9 +75,25 @@ def _message(difference: Difference) -> str:
     return "\n".join([*lines, f"Reason: {difference.reason}"])
 
 
+_SHOWN_NODES = 50_000
+
+
+def _is_readable(node: IRNode) -> bool:
+    """Whether the text of a node has a bearable length: it repeats what is shared, so it may be endless."""
+    pending, seen = [node], 0
+    while pending:
+        seen += 1
+        if seen > _SHOWN_NODES:
+            return False
+        pending += pending.pop()._children()
+    return True
+
+
 def _printed(node: Any) -> str:
     if node is None:
         return "(null)"
+    if not _is_readable(node):
+        return f"({type(node).__name__} of more than {_SHOWN_NODES} nodes)"
     try:
         return str(node)
     except InternalError as error:  # malformed nodes are compared too
