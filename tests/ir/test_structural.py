@@ -138,10 +138,39 @@ def test_slots_of_a_communication_domain_are_uses_that_types_in_the_body_must_ag
     assert not equal_both_ways(domain(one, one), domain(two, one), True)
 
 
+def doubled(start, times=64):
+    for _ in range(times):
+        start = ir.Add(start, start, ir.INT64, S)
+    return start
+
+
+def test_expressions_that_share_operands_cost_no_more_than_these():
+    x, y = var("x"), var("y")
+    assert equal_both_ways(doubled(x), doubled(x))
+    assert not equal_both_ways(doubled(x), doubled(y))
+    assert equal_both_ways(doubled(x), doubled(y), True)
+    assert not equal_both_ways(doubled(x + y), doubled(x + x), True)
+    sizes = [ir.TensorType([4], ir.FP32, None, ir.TensorView([], ir.ND, [doubled(x)])) for _ in range(2)]
+    assert equal_both_ways(*sizes)
+    assert ir.TileView([doubled(x)]) == ir.TileView([doubled(x)])
+    with pytest.raises(ValueError, match="Reason: int64_t value mismatch"):
+        ir.assert_structural_equal(doubled(x + const(1)), doubled(x + const(2)))
+
+
+def test_a_pair_met_again_is_compared_anew_once_variables_have_found_partners():
+    x, fresh = var("x"), var("fresh")
+
+    def around(extent):
+        again = x + 1
+        sized = assign(tensor(extent), call("f", type=ir.TensorType([extent], ir.FP32)))
+        return seq(ir.EvalStmt(again, S), sized, ir.EvalStmt(again, S))
+
+    assert equal_both_ways(around(x), around(x))
+    assert not equal_both_ways(around(x), around(fresh))
+
+
 def test_a_difference_between_huge_shared_expressions_is_told_without_their_text():
-    total = var("x")
-    for _ in range(64):
-        total = total + total
+    total = doubled(var("x"))
     with pytest.raises(ValueError, match="of more than 50000 nodes") as caught:
         ir.assert_structural_equal(total, ir.Neg(total, ir.INT64, S))
     assert "Node type mismatch (Add != Neg)" in str(caught.value)

@@ -55,10 +55,12 @@ def same_extent(a: Expr, b: Expr) -> bool:
     from pypto.ir.expr import BinaryExpr, Call, ConstInt
 
     pending = [(a, b)]
+    entered: set[tuple[int, int]] = set()  # operands may be shared
     while pending:
         left, right = pending.pop()
-        if left is right:
+        if left is right or (id(left), id(right)) in entered:
             continue
+        entered.add((id(left), id(right)))
         if isinstance(left, ConstInt) and isinstance(right, ConstInt):
             if left.value != right.value:
                 return False

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from pypto.core.errors import InternalError
 from pypto.ir.attrs import RepeatedKeys
-from pypto.ir.expr import ConstInt, MemRef, Var
+from pypto.ir.expr import ConstInt, Expr, MemRef, Var
 from pypto.ir.node import (
     ATTRS,
     DEFINITION,
@@ -157,6 +157,8 @@ class _Walk(Comparison):
             return self._vars(left, right, context)
         if isinstance(left, Type):
             return self._types(left, right, context)
+        if isinstance(left, Expr) and self.has_passed(left, right, context.auto, context.strong):
+            return ()
         return [
             step
             for field in left.FIELDS

@@ -58,6 +58,7 @@ class Comparison:
         self.right_to_left: dict[Var, Var] = {}
         self.strong_pairs: set[Var] = set()
         self._shared_vars: dict[int, tuple[Expr, tuple[Var, ...]]] = {}
+        self._passed: dict[tuple[int, int, bool, bool], int] = {}
 
     def equal(self, lhs: Any, rhs: Any) -> bool:
         pending: list[tuple[Any, Any, bool, bool, Any]] = [
@@ -77,12 +78,27 @@ class Comparison:
                 if not self._var_ok(left, right, auto, strong, mark, pending):
                     return False
                 continue
+            if isinstance(left, Expr) and self.has_passed(left, right, auto, strong):
+                continue
             step = _STEPS.get(left.__class__)
             if step is None:
                 step = _STEPS[left.__class__] = _make_step(left.__class__)
             if not step(left, right, auto, strong, pending, self):
                 return False
         return True
+
+    def has_passed(self, left: Expr, right: Expr, auto: bool, strong: bool) -> bool:
+        """Whether this very pair has been entered before and nothing that its verdict rests on has changed.
+
+        A pair is entered again only after it has been left, and a difference inside ends the comparison, so
+        expressions that share their operands cost no more than those operands.
+        """
+        known = len(self.left_to_right) + len(self.right_to_left) + len(self.strong_pairs)
+        key = (id(left), id(right), auto, strong)
+        if self._passed.get(key) == known:
+            return True
+        self._passed[key] = known
+        return False
 
     # -- variables
     # -------------------------------------------------------------------------------------------------
