@@ -99,6 +99,18 @@ def test_everything_needs_an_initialized_worker(compiled: CompiledProgram) -> No
             action()
 
 
+def test_a_closed_worker_runs_again_after_init(compiled: CompiledProgram) -> None:
+    worker = ChipWorker()
+    assert worker.run(compiled, ONES, ONES)[0, 0] == 6
+    worker.close()
+    with pytest.raises(RuntimeError, match="requires an initialized ChipWorker"):
+        worker.run(compiled, ONES, ONES)
+    worker.init()
+    assert worker.aicpu_dlopen_count == 0
+    assert worker.run(compiled, ONES, ONES)[0, 0] == 6
+    worker.close()
+
+
 def test_handles_share_the_id_of_a_program_and_close_alone(compiled: CompiledProgram) -> None:
     with ChipWorker() as worker:
         with worker.register(compiled) as first:
