@@ -59,4 +59,4 @@ def test_control_c_ends_ranks_that_compute_for_ever(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout.split()[2]) < 1
+    assert float(done.stdout.split()[2]) < 3  # a second on a machine that does nothing else

@@ -89,7 +89,7 @@ def run(kind: str, folder: Path, workers: int) -> str:
 def test_control_c_ends_a_run_within_a_second(kind: str, workers: int, tmp_path: Path) -> None:
     lines = run(kind, tmp_path, workers).splitlines()
     assert len(lines) == 2
-    assert all(float(line.split()[2]) < 1 for line in lines), lines
+    assert all(float(line.split()[2]) < LIMIT_S for line in lines), lines
 
 
 def test_a_process_ends_while_a_daemon_thread_runs_an_endless_program(tmp_path: Path) -> None:
