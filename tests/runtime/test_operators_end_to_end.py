@@ -28,8 +28,10 @@ _NAMES = {
     np.dtype(np.int8): "INT8",
     np.dtype(np.int16): "INT16",
     np.dtype(np.int32): "INT32",
+    np.dtype(np.int64): "INT64",
     np.dtype(np.uint8): "UINT8",
     np.dtype(np.uint32): "UINT32",
+    np.dtype(np.uint64): "UINT64",
     np.dtype(ml_dtypes.float8_e4m3fn): "FP8E4M3FN",
     np.dtype(ml_dtypes.float8_e8m0fnu): "FP8E8M0",
 }
@@ -372,6 +374,18 @@ tensors(
     lambda a: np.ascontiguousarray(-a.T),
     a=floats(6, 8),
 )
+
+
+for _dtype, _large in ((np.int64, 2**40), (np.uint64, 2**62 + 5)):
+    _dsl = np.dtype(_dtype).name.upper()
+    tensors(
+        f"constants_of_{np.dtype(_dtype).name}",
+        f"f = pl.full([3, 5], dtype=pl.{_dsl}, value={_large})\n"
+        "g = pl.add(pl.mul(a, 3), f)\n"
+        "o = pl.assemble(o, pl.add(g, pl.cmp(a, 2, cmp_type=4)), [0, 0])",
+        lambda a, large=_large: a * 3 + np.array(large, a.dtype) + (a > 2),
+        a=indices(3, 5, below=9, dtype=_dtype),
+    )
 
 
 # ---- tiles ------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def _integer_literal(value: int, ctype: str) -> str:
             return "INT64_MIN"
         if value == -(2**31):
             return "INT32_MIN"
-        return str(value) if abs(value) < 2**31 else f"{value}LL"
+        return str(value) if abs(value) < 2**31 else f"int64_t({value}LL)"
     if ctype == "uint64_t":
-        return f"{value}ULL"
+        return f"uint64_t({value}ULL)"
     return f"{ctype}({value}u)" if ctype.startswith("u") else f"{ctype}({value})"
