@@ -199,3 +199,31 @@ def test_arrays_of_task_ids_do_not_enter_a_kernel(tmp_path):
         ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
     assert "InternalError" not in str(caught.value)
     assert "of type ArrayType" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        STORED.replace("return out", "for i in pl.range(2):\n    return out\nout = pl.store(x, [0, 0], out)"),
+        STORED.replace("return out", "for i in pl.range(2):\n    if i > 0:\n        return out\nreturn out"),
+    ],
+)
+def test_return_of_a_kernel_before_its_end_is_refused(kernel, tmp_path):
+    with pytest.raises(PartialCodegenError, match="a return inside a loop, or before other statements"):
+        ir.compile(program(kernel), tmp_path, dump_passes=False)
+
+
+def test_kernel_may_return_in_both_branches_at_its_end(tmp_path):
+    kernel = "x = pl.load(a, [0, 0], [64, 64])\nv = pl.read(a, [0, 0])\nif v > 0.0:\n"
+    kernel += "    out = pl.store(x, [0, 0], out)\n    return out\nelse:\n    return out"
+    ir.compile(program(kernel), tmp_path, dump_passes=False)
+
+
+@pytest.mark.parametrize(
+    ("access", "index"),
+    [("v = pl.read(a, [70, 0])", 70), ("v = a[0, 64]", 64), ("v = pl.read(x, [0, -1])", -1)],
+)
+def test_constant_index_outside_of_its_tensor_is_refused(access, index, tmp_path):
+    kernel = f"x = pl.load(a, [0, 0], [64, 64])\n{access}\nx = pl.mul(x, v)\n" + STORED.split("\n", 1)[1]
+    with pytest.raises(ValueError, match=rf"Index {index} of dimension \d is outside of .*program\.py:6"):
+        ir.compile(program(kernel), tmp_path, dump_passes=False)

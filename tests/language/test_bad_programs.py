@@ -171,6 +171,21 @@ def test_unsupported_python_comes_with_what_to_write_instead(body, remedy):
     assert remedy in error.hint
 
 
+@pytest.mark.parametrize(
+    ("body", "remedy"),
+    [
+        (
+            "t = pl.create_tile([8, 8], dtype=pl.FP32, target_memory=pl.Mem.L1)",
+            "Valid values: Acc, Bias",
+        ),
+        ("t = pl.cast(a, pl.FLOAT16)", "Did you mean 'pl.FP16'?"),
+        ("t = pl.load(a, [0, 0], [64, 64])\nu = t[70:80, :]", "The tile has 64 elements on this axis"),
+    ],
+)
+def test_wrong_members_and_windows_show_what_there_is(body, remedy):
+    assert remedy in error_of(body).hint
+
+
 def test_ellipsis_as_body_is_to_be_written_as_pass():
     assert "pass" in error_of("...").hint
 

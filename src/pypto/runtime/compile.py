@@ -17,6 +17,7 @@ from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
 from pypto.codegen.artifact import write_artifact
 from pypto.codegen.dispatch_check import check_argument_kinds, check_dispatches
+from pypto.codegen.element_check import check_element_indices
 from pypto.codegen.signature_check import check_signatures
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.ir.distributed_compiled_program import DistributedConfig
@@ -80,6 +81,7 @@ def compile(
     set_backend_type(backend)
     check_argument_kinds(program)
     check_signatures(program)
+    check_element_indices(program)
     settings = {
         "verification_level": verification_level,
         "diagnostic_phase": diagnostic_phase,

@@ -9,6 +9,7 @@ from pypto.codegen.kernel.elements import element_of
 from pypto.codegen.kernel.emitter import Emitter
 from pypto.codegen.kernel.errors import KernelError, place
 from pypto.codegen.kernel.extents import bind_extents, unbound_extents
+from pypto.codegen.kernel.returns import check_returns
 from pypto.codegen.kernel.statements import emit_body
 from pypto.codegen.kernel.storage import StoragePlan, plan_storage
 from pypto.codegen.kernel.tensor_roots import tensor_roots
@@ -49,6 +50,7 @@ def generate_kernel(program: ir.Program, func: ir.Function) -> KernelSource:
     func = without_tuple_literals(func)  # also those of kernels that were written on tiles
     emitter = Emitter(func, _plan(func), tensor_roots(func.body))
     _emit_parameters(emitter, func)
+    check_returns(func)
     emit_body(emitter, func.body)
     return KernelSource(func.name, _core_type(func), _assemble(func, emitter))
 

@@ -6,6 +6,7 @@ Evaluation happens at parse time and only over these values; a body itself is ne
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +79,18 @@ class Closure:
             raise
         except Exception as error:
             raise ParserTypeError(
-                f"Failed to evaluate expression '{ast.unparse(node)}': {error}", span=span
+                f"Failed to evaluate expression '{ast.unparse(node)}': {error}",
+                span=span,
+                hint=self._members(node),
             ) from error
+
+    def _members(self, node: ast.expr) -> str | None:
+        """The members of the enumeration of which the expression names none."""
+        owner = node.value if isinstance(node, ast.Attribute) else None
+        found = self.lookup_attribute(owner) if isinstance(owner, ast.Attribute) else NOT_FOUND
+        if isinstance(found, type) and issubclass(found, enum.Enum):
+            return f"Valid values: {', '.join(sorted(found.__members__))}"
+        return None
 
     def _run(self, node: ast.expr) -> Any:
         """The value of an expression that stands in Python code, computed by Python."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from pypto.language.parser.arithmetic import TooLarge
 from pypto.language.parser.closure import NOT_FOUND, is_foldable, value_to_ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.function_parser import FunctionParser, expression
-from pypto.language.parser.slots import last_name
+from pypto.language.parser.slots import DTYPES, last_name
 
 Builder = Callable[[ir.Expr, ir.Expr, ir.Span], ir.Expr]
 
@@ -249,4 +250,7 @@ def parse_attribute(p: FunctionParser, node: ast.Attribute) -> ir.Expr:
 def _instead_of_attribute(p: FunctionParser, node: ast.Attribute) -> str:
     if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in p.program.global_vars:
         return f"Call the method: self.{node.attr}(...)"
+    if isinstance(node.value, ast.Name) and node.value.id == "pl":
+        close = difflib.get_close_matches(node.attr, DTYPES, n=1, cutoff=0.5)
+        return f"Did you mean 'pl.{close[0]}'?" if close else "pl has no such name"
     return "Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name"

@@ -200,7 +200,9 @@ def _tile_axis(
     allocated = (dim if high is None else min(high, dim)) - low
     if allocated <= 0:
         raise UnsupportedFeatureError(
-            f"A tile slice must produce a positive static extent, got {allocated}", span=span
+            f"A tile slice must produce a positive static extent, got {allocated}",
+            span=span,
+            hint=f"The tile has {dim} elements on this axis; [lo:hi] takes those from lo to hi - 1",
         )
     valid = _valid_extent(axis, limit, low, dim, span)
     return _index(low, span), _index(allocated, span), valid, _constant(valid) != allocated
