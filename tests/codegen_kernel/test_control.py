@@ -432,6 +432,15 @@ def test_a_dimension_that_cannot_be_solved_is_named() -> None:
     assert "Cannot recover dynamic dimension" in refused(k)
 
 
+def test_a_tile_of_dynamic_extent_is_named_with_its_line() -> None:
+    k = Kernel("grows")
+    count = k.scalar(3, INDEX, "count")
+    k.load(k.tensor(random(4, 8)), shape=[count, 8])
+    message = refused(k)
+    assert "tile.load" in message and "[count, 8]" in message and "case.py:10" in message
+    assert "valid_shape" in message
+
+
 def test_a_function_that_is_no_kernel_is_refused() -> None:
     k = Kernel("orch")
     function = k.function(ir.FunctionType.Orchestration)
@@ -447,5 +456,17 @@ def test_too_many_parameters_are_refused() -> None:
 
 
 def test_headers_compile_alone(tmp_path: Path) -> None:
-    headers = ["abi", "kernel", "number", "math", "cast", "reduce", "matmul", "mask", "permute", "atomic"]
+    headers = [
+        "abi",
+        "kernel",
+        "number",
+        "math",
+        "cast",
+        "reduce",
+        "matmul",
+        "mask",
+        "permute",
+        "atomic",
+        "scaled",
+    ]
     compile_text("".join(f'#include "pypto_{header}.h"\n' for header in headers), tmp_path)

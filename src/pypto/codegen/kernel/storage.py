@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from pypto import ir
 from pypto.codegen.kernel.aliases import TileNames, updated_argument
+from pypto.codegen.kernel.errors import KernelError
 from pypto.codegen.kernel.events import (
     Event,
     EventKind,
@@ -105,13 +106,14 @@ def plan_storage(func: ir.Function) -> StoragePlan:
     """Plan the workspace of a kernel.
 
     Raises:
-        ValueError: a tile has no constant extents or no element type on the CPU (located by the caller).
+        KernelError: a tile has no constant extents or no element type on the CPU.
     """
     return _Planner(func).plan()
 
 
 class _Planner:
     def __init__(self, func: ir.Function) -> None:
+        self.func = func
         self.events, self.spans = list_events(func.body)
         self.values: dict[ir.Var, TileValue] = {}
         self.parts: dict[tuple[ir.Var, int], TileValue] = {}
@@ -155,6 +157,15 @@ class _Planner:
     # ---- values -------------------------------------------------------------------------------------------
 
     def _make_values(self, event: Event) -> None:
+        """Values that a statement makes; what is wrong with one names its operator and its line."""
+        try:
+            self._values_of(event)
+        except ValueError as error:
+            value = event.stmt.value if isinstance(event.stmt, ir.AssignStmt) else None
+            operator = f"operator '{value.op.name}': " if isinstance(value, ir.Call) else ""
+            raise KernelError(f"{operator}{error}", kernel=self.func.name, span=event.stmt.span) from error
+
+    def _values_of(self, event: Event) -> None:
         stmt = event.stmt
         if event.kind is EventKind.STATEMENT:
             self._make_statement_value(event)
