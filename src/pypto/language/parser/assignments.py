@@ -171,7 +171,7 @@ def let(
     new_type = value.type if variable_type is None else variable_type
     old = p.names.binding(name)
     if isinstance(old, ir.IterArg) and name not in p.names.current and not p.strict_ssa:
-        old = _seeded_in_loop(p, name, old, span)
+        old = p.seed(old, span)
     reusable = isinstance(old, ir.Var) and not isinstance(old, ir.IterArg) and not p.strict_ssa
     if reusable:
         assert isinstance(old, ir.Var)
@@ -199,19 +199,6 @@ def let(
         p.statements.append(stmt)
     else:
         p.emit_commented(stmt, node)
-    return variable
-
-
-def _seeded_in_loop(p: FunctionParser, name: str, carried: ir.IterArg, span: ir.Span) -> ir.Var:
-    """A variable that starts as the carried value, for an assignment nested deeper than the loop body.
-
-    An assignment in a branch happens or does not; with a variable that the loop body starts with, reading
-    the name afterwards means the right value either way.
-    """
-    home = p.carrying_bodies[carried]
-    variable = ir.Var(name, carried.type, span)
-    home.statements.insert(0, ir.AssignStmt(variable, carried, span))
-    home.names[name] = variable
     return variable
 
 

@@ -22,6 +22,7 @@ from pypto.language.parser.diagnostics import (
     UnsupportedFeatureError,
     concise_error_message,
 )
+from pypto.language.parser.inner_loops import assigned_in_inner_loops
 from pypto.language.parser.instead import instead_of_expression, instead_of_statement
 from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext
@@ -213,13 +214,28 @@ class FunctionParser:
         """
         outer = self.statements
         self.statements = []
+        assigned = assigned_in_inner_loops(body) if carried and not self.strict_ssa else ()
         for arg in carried:
             self.carrying_bodies[arg] = CarryingBody(self.names.current, self.statements)
+            if arg.name_hint in assigned:
+                self.seed(arg, arg.span)
         try:
             self.parse_statements(body, limit)
             return self.statements
         finally:
             self.statements = outer
+
+    def seed(self, carried: ir.IterArg, span: ir.Span) -> ir.Var:
+        """A variable that starts as the carried value, for an assignment nested deeper than the loop body.
+
+        An assignment in a branch or an inner loop happens or does not; with a variable that the loop body
+        starts with, reading the name afterwards means the right value either way.
+        """
+        home = self.carrying_bodies[carried]
+        variable = ir.Var(carried.name_hint, carried.type, span)
+        home.statements.insert(0, ir.AssignStmt(variable, carried, span))
+        home.names[carried.name_hint] = variable
+        return variable
 
     def parse_statements(self, body: Sequence[ast.stmt], limit: int | None = None) -> None:
         """Parse statements into the current block."""

@@ -1,0 +1,50 @@
+"""Names that loops inside a body assign.
+
+A loop that carries a name in SSA style may assign it in an inner loop. From the second turn of the inner loop
+on, reading the name there means what the turn before assigned, also where the text reads before it assigns.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from pypto.language.parser.slots import last_name
+
+__all__ = ["assigned_in_inner_loops"]
+
+
+def assigned_in_inner_loops(body: Sequence[ast.stmt]) -> set[str]:
+    """The names that loops in `body` assign, but for those that the loops bind themselves."""
+    found: set[str] = set()
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.For, ast.While)):
+                bound = set(_names(node.target)) if isinstance(node, ast.For) else set()
+                found.update(name for name in _assigned(node.body) if name not in bound)
+    return found
+
+
+def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign) and not _is_yield(node.value):
+                for target in node.targets:
+                    yield from _names(target)
+            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and not _is_yield(node.value):
+                yield from _names(node.target)
+
+
+def _is_yield(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) == "yield_"
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    """The names that an assignment to `target` changes; to a part of a tensor, the tensor's."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _names(element)
+    elif isinstance(target, (ast.Subscript, ast.Starred)):
+        yield from _names(target.value)

@@ -1,0 +1,56 @@
+"""Names that a loop in SSA style carries and its body assigns again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import passes
+from pypto.testing.eager import run_text
+from pypto.testing.interpreter import run
+
+TEXT = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(
+        self,
+        x: pl.Tensor[[2, 16], pl.FP32],
+        y: pl.Tensor[[2, 16], pl.FP32],
+        o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
+    ) -> pl.Tensor[[2, 16], pl.FP32]:
+        for i, (a,) in pl.range(2, init_values=(pl.abs(y),)):
+            {body}
+            r = pl.yield_(pl.add(a, x))
+        o = pl.assemble(o, r, [0, 0])
+        return o
+"""
+
+BODIES = {
+    "exchanged in an inner loop": "for j in pl.range(3):\n                x, a = a, x",
+    "read before it is assigned": (
+        "for j in pl.range(3):\n                b = pl.add(a, 1.0)\n                a = pl.mul(b, 2.0)"
+    ),
+    "in a branch of a while loop": (
+        "w = 0\n            while w < 3:\n                if w > 0:\n                    a = pl.add(a, x)\n"
+        "                w = w + 1"
+    ),
+    "carried again inside": (
+        "for j, (a,) in pl.range(2, init_values=(a,)):\n                c = pl.yield_(pl.add(a, 1.0))\n"
+        "            a = c"
+    ),
+    "in a branch": "if i > 0:\n                a = pl.add(a, 1.0)",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_reading_a_carried_name_means_what_was_assigned_last(name: str) -> None:
+    text = TEXT.format(body=BODIES[name])
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
+    wanted = [each.copy() for each in arguments]
+    run_text(text, "P", wanted)
+    run(passes.convert_to_ssa()(pl.parse_program(text)), "main", *arguments)
+    np.testing.assert_array_equal(arguments[2], wanted[2])
