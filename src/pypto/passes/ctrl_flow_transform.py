@@ -72,14 +72,17 @@ def _stmt(stmt: ir.Stmt, names: FreshNames) -> list[ir.Stmt]:
 
 
 def _rewrite_loop(loop: ir.ForStmt | ir.WhileStmt, names: FreshNames) -> list[ir.Stmt]:
+    meant: tuple[ir.Expr, ...] | None = None
     if contains_escape(loop.body, ir.ContinueStmt):
+        last = ir.get_last_yield_stmt(loop.body)
+        meant = None if last is None else last.value_
         loop = _without_continue(loop, names)
     if not contains_escape(loop.body, ir.BreakStmt):
         return [loop]
     comments = loop.leading_comments
     if isinstance(loop, ir.ForStmt):
-        return with_comments_first(_for_with_break(loop, names), comments)
-    return _while_with_break(loop, names)
+        return with_comments_first(_for_with_break(loop, names, meant), comments)
+    return _while_with_break(loop, names, meant)
 
 
 def _without_continue(loop: ir.ForStmt | ir.WhileStmt, names: FreshNames) -> ir.ForStmt | ir.WhileStmt:
@@ -89,10 +92,12 @@ def _without_continue(loop: ir.ForStmt | ir.WhileStmt, names: FreshNames) -> ir.
     return loop.replace(body=_joined(stmts, values, loop))
 
 
-def _while_with_break(loop: ir.WhileStmt, names: FreshNames) -> list[ir.Stmt]:
+def _while_with_break(
+    loop: ir.WhileStmt, names: FreshNames, meant: tuple[ir.Expr, ...] | None
+) -> list[ir.Stmt]:
     span = loop.span
     flag = names.flag("break", span)
-    stmts, carried = _split_yield(loop)
+    stmts, carried = _split_yield(loop, meant)
     stmts, values = EscapeLowering(ir.BreakStmt, names, carried, span).lower_body(stmts, flag)
     condition = ir.And(loop.condition, ir.Not(flag, _BOOL, span), _BOOL, span)
     return [
@@ -101,14 +106,14 @@ def _while_with_break(loop: ir.WhileStmt, names: FreshNames) -> list[ir.Stmt]:
     ]
 
 
-def _for_with_break(loop: ir.ForStmt, names: FreshNames) -> list[ir.Stmt]:
+def _for_with_break(loop: ir.ForStmt, names: FreshNames, meant: tuple[ir.Expr, ...] | None) -> list[ir.Stmt]:
     span = loop.span
     flag = names.flag("break", span)
     index = names.var(base_of(loop.loop_var.name_hint), "idx", loop.loop_var.type, span)
     before, stop, step = _evaluated_once(loop, names)
     loop = _with_index(loop, index)
 
-    stmts, carried = _split_yield(loop)
+    stmts, carried = _split_yield(loop, meant)
     stmts, values = EscapeLowering(ir.BreakStmt, names, carried, span).lower_body(stmts, flag)
     values = [_stored(value, stmts, names) for value in values]
     advance = ir.AssignStmt(index, ir.add(index, step, span), span)
@@ -169,7 +174,9 @@ def _is_negative(step: ir.Expr) -> bool:
     return isinstance(step, ir.ConstInt) and step.value < 0
 
 
-def _split_yield(loop: ir.ForStmt | ir.WhileStmt) -> tuple[list[ir.Stmt], Carried | None]:
+def _split_yield(
+    loop: ir.ForStmt | ir.WhileStmt, meant: tuple[ir.Expr, ...] | None = None
+) -> tuple[list[ir.Stmt], Carried | None]:
     """Take the body apart into its statements and what its trailing yield carries."""
     stmts = flat_stmts(loop.body)
     if not loop.iter_args_:
@@ -179,7 +186,8 @@ def _split_yield(loop: ir.ForStmt | ir.WhileStmt) -> tuple[list[ir.Stmt], Carrie
             "break and continue in a loop that carries values need a yield at the end of its body "
             f"[{loop.span}]"
         )
-    return stmts[:-1], Carried(loop.iter_args_, stmts[-1].value_, stmts[-1].span)
+    values = stmts[-1].value_
+    return stmts[:-1], Carried(loop.iter_args_, values, values if meant is None else meant, stmts[-1].span)
 
 
 def _joined(stmts: list[ir.Stmt], values: list[ir.Expr], loop: ir.ForStmt | ir.WhileStmt) -> ir.Stmt:

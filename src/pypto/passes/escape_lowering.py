@@ -37,19 +37,27 @@ Lowered = tuple[list[ir.Stmt], list[ir.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The values a loop carries: its iter_args and what its trailing yield gives."""
+    """The values a loop carries: its iter_args and what its trailing yield gives.
+
+    `meant` is what the yield gave as it was written: removing continues has put merged values in its place,
+    which do not exist yet where the loop is left.
+    """
 
     iter_args: tuple[ir.IterArg, ...]
     values: tuple[ir.Expr, ...]
+    meant: tuple[ir.Expr, ...]
     span: ir.Span
 
 
 class FreshNames:
-    """Fresh variables of one function; one counter for all. `merged` are those that an `if` returns."""
+    """Fresh variables of one function; one counter for all of them.
+
+    `provisional` are the results that start from any value: they have their own one after the `if`.
+    """
 
     def __init__(self) -> None:
         self._counter = itertools.count()
-        self.merged: set[ir.Var] = set()
+        self.provisional: set[ir.Var] = set()
 
     def var(self, base: str, role: str, type_: ir.Type, span: ir.Span) -> ir.Var:
         """Make `<base>__<role>_v<k>`."""
@@ -92,7 +100,7 @@ class EscapeLowering:
         self._carried = carried
         self._span = span
         self._in_body: frozenset[ir.Var] = frozenset()
-        self._meant: dict[ir.Var, ir.Expr] = {}  # what merged variables are in the branch being lowered
+        self._not_started = set(names.provisional)
 
     def lower_body(self, stmts: list[ir.Stmt], flag: ir.Var | None) -> Lowered:
         """Return the statements without escapes, and the values that the body now yields."""
@@ -120,8 +128,18 @@ class EscapeLowering:
                 return [*done, *last], values
             done.append(stmt)
             if self._carried is not None:
-                defined.update(_definitions(stmt))
+                self._note_definitions(stmt, defined)
         return done, normal
+
+    def _note_definitions(self, stmt: ir.Stmt, defined: set[ir.Var]) -> None:
+        """Add what exists after `stmt`; what a result starts from is not its value yet."""
+        if isinstance(stmt, ir.AssignStmt) and stmt.var in self._not_started:
+            self._not_started.remove(stmt.var)
+            return
+        defined.update(_definitions(stmt))
+        if isinstance(stmt, ir.IfStmt) and self._names.provisional:
+            inside = {inner.var for inner in walk_stmts(stmt) if isinstance(inner, ir.AssignStmt)}
+            defined.update(inside & self._names.provisional - self._not_started)
 
     def _branch_escapes(self, stmt: ir.IfStmt) -> bool:
         return self._ends_in_escape(stmt.then_body) or self._ends_in_escape(stmt.else_body)
@@ -146,11 +164,8 @@ class EscapeLowering:
             then_stmts += rest
         elif not else_escapes:
             else_stmts += rest
-        self._enter_branch(stmt, stmt.then_body)
         then_done, then_values = self._lower(then_stmts, normal, set(defined), flag)
-        self._enter_branch(stmt, stmt.else_body)
         else_done, else_values = self._lower(else_stmts, normal, set(defined), flag)
-        self._leave_branch(stmt)
         phis = self._phis(then_values if then_escapes else else_values)
         merged = self._if(stmt, then_done, then_values, else_done, else_values, phis, closed=flag is not None)
         return [merged], list(phis)
@@ -172,6 +187,7 @@ class EscapeLowering:
         done.append(nested)
         if isinstance(stmt, ir.IfStmt):
             defined.update(stmt.return_vars_)
+            self._note_definitions(stmt, defined)
         rest_done, rest_values = self._lower(rest, normal, defined, flag)
         if not rest_done and self._carried is None:
             return done, normal
@@ -190,15 +206,12 @@ class EscapeLowering:
         """Lower a statement with the escape somewhere inside; the values count only if the flag is set."""
         unused: list[ir.Expr] = list(self._carried.iter_args) if self._carried is not None else []
         if isinstance(stmt, ir.IfStmt):
-            self._enter_branch(stmt, stmt.then_body)
             then_done, then_values = self._lower(
                 _branch_stmts(stmt, stmt.then_body), unused, set(defined), flag
             )
-            self._enter_branch(stmt, stmt.else_body)
             else_done, else_values = self._lower(
                 _branch_stmts(stmt, stmt.else_body), unused, set(defined), flag
             )
-            self._leave_branch(stmt)
             phis = self._phis(then_values)
             closed = self._carried is not None
             merged = self._if(stmt, then_done, then_values, else_done, else_values, phis, closed=closed)
@@ -207,20 +220,10 @@ class EscapeLowering:
         body, values = self._lower(flat_stmts(stmt.body), unused, defined, flag)
         return stmt.replace(body=ir.flatten_stmts(body, stmt.body.span)), values
 
-    def _enter_branch(self, stmt: ir.IfStmt, body: ir.Stmt | None) -> None:
-        self._leave_branch(stmt)
-        last = ir.get_last_yield_stmt(body) if body is not None else None
-        if last is not None:
-            pairs = zip(stmt.return_vars_, last.value_, strict=False)
-            self._meant.update((var, value) for var, value in pairs if var in self._names.merged)
-
-    def _leave_branch(self, stmt: ir.IfStmt) -> None:
-        for result in stmt.return_vars_:
-            self._meant.pop(result, None)
-
     def _any_value(self, stmt: ir.IfStmt, index: int) -> ir.AssignStmt:
         """Assign some value to a result of `stmt`, in front of it."""
         result = stmt.return_vars_[index]
+        self._names.provisional.add(result)
         inside = {var for inner in walk_stmts(stmt) for var in definitions_of(inner)}
         yields = [
             ir.get_last_yield_stmt(body) for body in (stmt.then_body, stmt.else_body) if body is not None
@@ -263,23 +266,16 @@ class EscapeLowering:
         for value in values:
             base = base_of(value.name_hint) if isinstance(value, ir.Var) else "phi"
             phis.append(self._names.var(base, "phi", value.type, value.span))
-        self._names.merged.update(phis)
         return phis
 
     def _values_at_escape(self, defined: set[ir.Var]) -> list[ir.Expr]:
         if self._carried is None:
             return []
         iter_args = frozenset(self._carried.iter_args)
-        values = [self._meant_by(value) for value in self._carried.values]
         return [
             value if self._is_known(value, iter_args, defined) else iter_arg
-            for value, iter_arg in zip(values, self._carried.iter_args, strict=True)
+            for value, iter_arg in zip(self._carried.meant, self._carried.iter_args, strict=True)
         ]
-
-    def _meant_by(self, value: ir.Expr) -> ir.Expr:
-        while isinstance(value, ir.Var) and value in self._meant:
-            value = self._meant[value]
-        return value
 
     def _is_known(self, value: ir.Expr, iter_args: frozenset[ir.Var], defined: set[ir.Var]) -> bool:
         """Say whether the value that the body would yield already exists where the loop is left."""
