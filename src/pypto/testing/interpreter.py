@@ -104,12 +104,13 @@ class _Machine:
         self.readers: list[tuple[np.ndarray, int]] = []
         self.writers: list[tuple[np.ndarray, int]] = []
 
-    def call(self, function: ir.Function, args: list[Any]) -> list[Any]:
+    def call(self, function: ir.Function, args: list[Any], *, is_off: bool = False) -> list[Any]:
         env: dict[ir.Var, Any] = dict(zip(function.params_, args, strict=True))
         for param, arg in zip(function.params_, args, strict=True):
             if isinstance(param.type, ir.TensorType):
                 _bind_extents(param.type, arg, env)
         frame = _Frame(self, env, in_kernel=function.func_type in _KERNELS)
+        frame.is_off = is_off
         try:
             frame.stmt(function.body)
         except _Return as result:
@@ -356,7 +357,10 @@ class _Frame:
         task: Any = "task"
         condition = call.predicate if isinstance(call, ir.Submit) else None
         if self.is_off or (condition is not None and not self.expr(condition)):
-            results = _updated_arguments(callee, args)
+            is_kernel = callee.func_type in _KERNELS
+            results = (
+                _updated_arguments(callee, args) if is_kernel else machine.call(callee, args, is_off=True)
+            )
         elif machine.rng is not None and not machine.is_in_task and _is_task(callee):
             number = machine.enqueue(call, callee, args, self.declared(call), blocks, self.manual)
             results, task = _returned_arguments(callee, args), number
