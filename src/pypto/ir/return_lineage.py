@@ -264,8 +264,10 @@ class ReturnLineage:
     def _element_source(
         self, item: TupleGetItemExpr, body: BodyLineage
     ) -> Generator[str, ReturnedParams, Expr | None]:
-        """The argument that one result of a call to a function is."""
-        call = body.definitions.get(item.tuple) if isinstance(item.tuple, Var) else None
+        """The element of a tuple that is written out, or the argument that one result of a call is."""
+        call = body.definitions.get(item.tuple) if isinstance(item.tuple, Var) else item.tuple
+        if isinstance(call, MakeTuple):
+            return call.elements_[item.index]
         if not isinstance(call, (Call, Submit)) or call.op.name not in self._functions:
             return None
         returned = yield call.op.name

@@ -647,6 +647,28 @@ def test_first_of_two_loops_from_one_tensor_is_returned_although_the_second_exch
         check_meaning(P, random_args((4, 32), (4, 32), n, (4, 32)))
 
 
+def test_loop_that_keeps_its_tensor_is_returned_beside_one_from_the_same_tensor_by_another_name():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.Tensor[[4, 32], pl.FP32],
+            o: pl.Out[pl.Tensor[[4, 32], pl.FP32]],
+        ) -> pl.Tensor[[4, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for _i, (kept,) in pl.range(3, init_values=(x,)):
+                    result = pl.yield_(kept)
+                y, x = x, y
+                for _j, (_carried,) in pl.range(3, init_values=(y,)):
+                    _other = pl.yield_(pl.mul(x, x))
+            o = pl.assemble(o, result, [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
+
+
 def test_group_hands_out_what_its_kernel_computes_anew():
     @pl.program
     class P:
