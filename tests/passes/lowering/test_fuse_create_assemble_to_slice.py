@@ -185,6 +185,25 @@ def test_buffer_with_initial_content_is_not_fused():
     check_meaning(P, random_args((64, 32), (64, 32)))
 
 
+def test_buffer_written_again_after_it_was_assembled_is_not_fused():
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, x: BIG, o: pl.InOut[BIG], p: pl.Out[PART]) -> tuple[BIG, PART]:
+            part = pl.create_tensor([16, 32], dtype=pl.FP32)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                part = pl.assemble(part, pl.exp(x[0:16, :]), [0, 0])
+            o = pl.assemble(o, part, [16, 0])
+            with pl.at(level=pl.Level.CORE_GROUP):
+                part = pl.assemble(part, pl.neg(x[0:8, :]), [0, 0])
+            with pl.at(level=pl.Level.CORE_GROUP):
+                p = pl.assemble(p, part, [0, 0])
+            return o, p
+
+    assert "tensor.create" in fused(P)
+    check_meaning(P, random_args((64, 32), (64, 32), (16, 32)))
+
+
 def test_assemble_in_a_branch_does_not_write_when_the_branch_is_not_taken():
     @pl.program
     class P:

@@ -9,7 +9,8 @@ and makes the buffer and the window one memory from then on. A buffer is fused i
   known where the slice has to stand: at the creation or before the first use;
 - from W to A nothing accesses the target, the kernel that writes the buffer included, except assembles of
   other buffers that are fused too and written before W, or that go to a disjoint place;
-- after A the buffer is not used any more, or the target is not written before the last such use.
+- after A the buffer is not written any more, and not used, or the target is not written before the last such
+  use.
 """
 
 from __future__ import annotations
@@ -144,6 +145,8 @@ def _is_noticed(
 ) -> bool:
     """Whether the program could tell that the buffer is a window of the target."""
     write, assembled = candidate.first_write, candidate.assemble.place.position
+    if candidate.last_write > assembled:
+        return True
     for root in candidate.target_roots:
         if any(True for _ in _between(facts.accesses.get(root, ()), write - 1, assembled)):
             return True
