@@ -155,7 +155,6 @@ type.__setattr__(DataType, "DEFAULT_CONST_INT", DataType.INT64)
 type.__setattr__(DataType, "DEFAULT_CONST_FLOAT", DataType.FP32)
 
 _BY_CODE = {dtype.code(): dtype for dtype in ALL_DTYPES}
-_BY_MEMBER = {dtype.member: dtype for dtype in ALL_DTYPES}
 _BY_TEXT = {dtype.to_string(): dtype for dtype in ALL_DTYPES}
 
 
@@ -165,11 +164,6 @@ def dtype_from_code(code: int) -> DataType:
     if found is None:
         raise ValueError(f"Unknown data type code {code:#x}")
     return found
-
-
-def dtype_from_member(name: str) -> DataType | None:
-    """The element type spelled `name` in programs (`FP32`), or None."""
-    return _BY_MEMBER.get(name)
 
 
 def dtype_from_text(text: str) -> DataType | None:

@@ -11,7 +11,6 @@ from pypto.ir.expr import ConstInt, Expr, Mul
 from pypto.ir.views import TensorView
 
 _INT64_MAX = 2**63 - 1
-_ROW_MAJOR = (TensorLayout.ND, TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
 
 
 def build_logical_strides_from_layout(shape: Sequence[Expr], layout: TensorLayout) -> list[Expr]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pypto.core.dtype import DataType
 from pypto.core.span import UNKNOWN_SPAN, Span
-from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple
+from pypto.ir.expr import ConstFloat, ConstInt, Expr, MakeTuple
 from pypto.ir.scalar_ops import literal
 from pypto.ir.types import ScalarType, ShapedType, TensorType, TileType
 
@@ -168,8 +168,3 @@ def caller_warning_stacklevel() -> int:
         frame = frame.f_back
         level += 1
     return level
-
-
-def is_call_to(expr: Expr, name: str) -> bool:
-    """Whether the expression calls the operator or function `name`."""
-    return isinstance(expr, Call) and expr.op.name == name

@@ -15,7 +15,6 @@ from pypto.runtime import task_interface as limits
 from pypto.runtime.native_runtime import KERNEL_ENTRY, NativeKernel, NativeProgram
 from pypto.runtime.task_interface import ArgDirection
 
-ENTRY = "aicpu_orchestration_entry"
 CONFIG = "aicpu_orchestration_config"
 
 

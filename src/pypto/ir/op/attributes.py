@@ -53,9 +53,3 @@ def static_int(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{what} must be a compile-time int, got {type(value).__name__}")
     return int(value)
-
-
-def static_bool(value: Any) -> bool:
-    """A compile-time truth value; a boolean constant passes."""
-    found = getattr(value, "value", value)
-    return bool(found)

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pypto.ir.enums import (
-    ArgDirection,
     CompactMode,
     ForKind,
     FunctionType,
@@ -79,7 +78,6 @@ ATTR_ENUMS: dict[str, type[enum.Enum]] = {
 }
 """Enumerations of attribute values, written as their name; `ArgDirection` alone is written as a number."""
 
-DIRECTION = ArgDirection
 PTR_KIND = "Ptr"
 
 

@@ -132,11 +132,6 @@ def remember_source(source: SourceText) -> None:
         _recent.popitem(last=False)
 
 
-def forget_source(filename: str) -> None:
-    """Drop what is known about a file name."""
-    _recent.pop(filename, None)
-
-
 def load_source(filename: str, module_globals: dict[str, Any] | None = None) -> SourceText | None:
     """The source known under `filename`, or None when there is none or it does not parse."""
     known = _recent.get(filename)

@@ -6,7 +6,6 @@ many there are, whether one has failed, and where the windows of all ranks are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,8 +80,3 @@ def _aligned(nbytes: int) -> np.ndarray[Any, Any]:
 
 def _words(memory: np.ndarray[Any, Any], offset: int, kind: Any, count: int) -> np.ndarray[Any, Any]:
     return memory[offset : offset + np.dtype(kind).itemsize * count].view(kind)
-
-
-def windows_in(args: Sequence[Any]) -> bool:
-    """Whether arguments of a dispatch have windows among them."""
-    return any(isinstance(arg, Window) for arg in args)

@@ -23,10 +23,6 @@ class Kind:
             return f"pl.Scalar[pl.{self.dtype}]"
         return f"pl.Tensor[[{', '.join(map(str, self.shape))}], pl.{self.dtype}]"
 
-    @property
-    def is_static(self) -> bool:
-        return all(isinstance(each, int) for each in self.shape)
-
     def with_dtype(self, dtype: str) -> Kind:
         return Kind(self.shape, dtype)
 

@@ -10,8 +10,6 @@ from pypto.codegen.kernel.layout import constant_extents, valid_extents
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.codegen.kernel.views import row_weights, window_extents
 
-_MAX_RANK = 5
-
 
 def _at(context: OpContext, exprs: Sequence[ir.Expr]) -> str:
     return f"pypto::at({context.list_of(exprs)})"
