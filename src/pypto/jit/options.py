@@ -6,13 +6,8 @@ import dataclasses
 from typing import Any
 
 from pypto import ir
-from pypto.backend import BackendType, backend_of_platform, set_backend_type
-from pypto.passes.context import (
-    MemoryPlanner,
-    PassContext,
-    get_default_diagnostic_phase,
-    get_default_verification_level,
-)
+from pypto.backend import backend_of_platform, set_backend_type
+from pypto.passes.context import MemoryPlanner, PassContext, derived_context
 from pypto.passes.instruments import ReportInstrument
 from pypto.passes.manager import PassManager
 from pypto.runtime.run_config import RunConfig
@@ -88,32 +83,11 @@ def lower_program(program: ir.Program, config: Any) -> ir.Program:
         raise RuntimeError(
             f"lower() was called with {', '.join(given)} while a PassContext is already active"
         )
-    set_backend_type(_backend(config))
+    set_backend_type(backend_of_platform(config.platform))
     manager = PassManager.get_strategy(
         config.strategy, analyze_auto_scopes_for_deps=config.analyze_auto_scopes_for_deps
     )
-    with _context(active, given):
+    instruments = [] if active is None else active.get_instruments()
+    silent = [each for each in instruments if not isinstance(each, ReportInstrument)]  # nothing is written
+    with derived_context(silent, **given):
         return manager.run_passes(program)
-
-
-def _backend(config: RunConfig) -> BackendType:
-    return backend_of_platform(config.platform)
-
-
-def _context(active: PassContext | None, given: dict[str, Any]) -> PassContext:
-    if active is None:
-        defaults = {
-            "verification_level": get_default_verification_level(),
-            "diagnostic_phase": get_default_diagnostic_phase(),
-        }
-        return PassContext([], **{**defaults, **given})
-    instruments = [i for i in active.get_instruments() if not isinstance(i, ReportInstrument)]
-    return PassContext(
-        instruments,
-        active.get_verification_level(),
-        active.get_diagnostic_phase(),
-        active.get_disabled_diagnostics(),
-        active.get_memory_planner(),
-        active.get_enable_pypto_l0c_double_buffer(),
-        active.get_runtime(),
-    )

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto.core.errors import internal_error
 from pypto.passes.properties import EnumSet
@@ -214,3 +214,26 @@ def get_default_diagnostic_phase() -> DiagnosticPhase:
         "post_pipeline": DiagnosticPhase.POST_PIPELINE,
     }
     return names.get(os.environ.get("PYPTO_WARNING_LEVEL", ""), DiagnosticPhase.PRE_PIPELINE)
+
+
+def derived_context(instruments: Sequence[PassInstrument], **changes: Any) -> PassContext:
+    """Make a context with these instruments; settings that are not given are those in force.
+
+    In force are those of the active context, and without one those that the environment asks for.
+    """
+    active = PassContext.current()
+    if active is None:
+        settings: dict[str, Any] = {
+            "verification_level": get_default_verification_level(),
+            "diagnostic_phase": get_default_diagnostic_phase(),
+        }
+    else:
+        settings = {
+            "verification_level": active.get_verification_level(),
+            "diagnostic_phase": active.get_diagnostic_phase(),
+            "disabled_diagnostics": active.get_disabled_diagnostics(),
+            "memory_planner": active.get_memory_planner(),
+            "enable_pypto_l0c_double_buffer": active.get_enable_pypto_l0c_double_buffer(),
+            "runtime": active.get_runtime(),
+        }
+    return PassContext(instruments, **{**settings, **changes})

@@ -25,10 +25,8 @@ from pypto.passes.context import (
     DiagnosticPhase,
     MemoryPlanner,
     PassContext,
-    RuntimeKind,
-    default_disabled_diagnostics,
+    derived_context,
     get_default_diagnostic_phase,
-    get_default_verification_level,
 )
 from pypto.passes.diagnostics import (
     DiagnosticCheckRegistry,
@@ -218,7 +216,7 @@ class PassManager:
             added.append(_profiling_instrument(profiler))
         if not added:
             return pipeline.run(input_ir)
-        with _derived_context(added, is_dump=level is not PassDumpLevel.NONE):
+        with _watching_context(added, is_dump=level is not PassDumpLevel.NONE):
             return pipeline.run(input_ir)
 
 
@@ -227,34 +225,14 @@ def _active_planner() -> MemoryPlanner:
     return MemoryPlanner.PYPTO if context is None else context.get_memory_planner()
 
 
-def _derived_context(added: list[PassInstrument], *, is_dump: bool) -> PassContext:
+def _watching_context(added: list[PassInstrument], *, is_dump: bool) -> PassContext:
     """Make a context that is the active one plus some instruments."""
     outer = PassContext.current()
-    if outer is None:
-        phase = get_default_diagnostic_phase()
-        settings: dict[str, Any] = {
-            "verification_level": get_default_verification_level(),
-            "disabled_diagnostics": default_disabled_diagnostics(),
-            "memory_planner": MemoryPlanner.PYPTO,
-            "enable_pypto_l0c_double_buffer": False,
-            "runtime": RuntimeKind.TENSORMAP_AND_RINGBUFFER,
-        }
-        instruments = added
-    else:
-        phase = outer.get_diagnostic_phase()
-        settings = {
-            "verification_level": outer.get_verification_level(),
-            "disabled_diagnostics": outer.get_disabled_diagnostics(),
-            "memory_planner": outer.get_memory_planner(),
-            "enable_pypto_l0c_double_buffer": outer.get_enable_pypto_l0c_double_buffer(),
-            "runtime": outer.get_runtime(),
-        }
-        instruments = [*outer.get_instruments(), *added]
+    instruments = added if outer is None else [*outer.get_instruments(), *added]
+    phase = get_default_diagnostic_phase() if outer is None else outer.get_diagnostic_phase()
     if is_dump and phase is DiagnosticPhase.POST_PASS:
-        phase = (
-            DiagnosticPhase.PRE_PIPELINE
-        )  # the dump runs the checks after each pass and writes them to a log
-    return PassContext(instruments, diagnostic_phase=phase, **settings)
+        phase = DiagnosticPhase.PRE_PIPELINE  # the dump runs the checks after each pass and writes a log
+    return derived_context(instruments, diagnostic_phase=phase)
 
 
 def _profiling_instrument(profiler: CompileProfiler) -> CallbackInstrument:

@@ -25,7 +25,7 @@ from pypto.ir.entry_points import host_entry
 from pypto.passes.context import (
     PassContext,
     VerificationLevel,
-    get_default_diagnostic_phase,
+    derived_context,
     get_default_verification_level,
 )
 from pypto.passes.instruments import PassInstrument, ReportInstrument, make_roundtrip_instrument
@@ -180,21 +180,12 @@ def _pass_context(root: Path, given: dict[str, Any]) -> PassContext:
     report = ReportInstrument(str(root / "report"))
     active = PassContext.current()
     if active is not None:
-        return PassContext(
-            [*active.get_instruments(), report],
-            active.get_verification_level(),
-            active.get_diagnostic_phase(),
-            active.get_disabled_diagnostics(),
-            active.get_memory_planner(),
-            active.get_enable_pypto_l0c_double_buffer(),
-            active.get_runtime(),
-        )
-    level = given.get("verification_level") or get_default_verification_level()
-    defaults = {"verification_level": level, "diagnostic_phase": get_default_diagnostic_phase()}
+        return derived_context([*active.get_instruments(), report])
     instruments: list[PassInstrument] = [report]
+    level = given.get("verification_level", get_default_verification_level())
     if level is VerificationLevel.ROUNDTRIP:
         instruments.append(make_roundtrip_instrument())
-    return PassContext(instruments, **{**defaults, **given})
+    return derived_context(instruments, **given)
 
 
 @contextmanager
