@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pypto import ir, passes
@@ -16,6 +14,7 @@ from pypto.passes.dedup.sharing import ProjectedUnit, Sharing, find_sharing
 from pypto.passes.dedup.units import find_units
 from tests.passes.dedup.programs import dedup, kernels, reason, records
 from tests.passes.dedup.test_dynamic_shapes import call, const, kernel, program_of, symbol, tensor
+from tests.work import lines_run
 
 SPAN = ir.Span.unknown()
 FP32, INDEX = ir.DataType.FP32, ir.DataType.INDEX
@@ -53,6 +52,14 @@ def share(source: ir.Program, *, digest: object = None, budget: int | None = Non
     return find_sharing(units, index, prover, digest)  # type: ignore[arg-type]
 
 
+def lines_of_dedup(source: ir.Program, left: list[str]) -> int:
+    """The work of the pass on a program of which it leaves these kernels."""
+    results: list[ir.Program] = []
+    count = lines_run(lambda: results.append(passes.deduplicate_outlined_kernels()(source)))
+    assert kernels(results[0]) == left
+    return count
+
+
 # ---- collisions
 
 
@@ -84,14 +91,11 @@ def test_comparisons_of_one_unit_are_charged_to_its_budget():
 
 
 def test_colliding_units_stay_linear():
-    def seconds(count: int) -> float:
+    def work(count: int) -> int:
         source = called_once([constant_kernel(f"k{n:05}", n) for n in range(count)])
-        start = time.perf_counter()
-        share(source, digest=lambda projection: 0)
-        return time.perf_counter() - start
+        return lines_run(lambda: share(source, digest=lambda projection: 0))
 
-    small = min(seconds(300) for _ in range(2))
-    assert min(seconds(2400) for _ in range(2)) < 8 * 2.5 * small
+    assert work(400) < 4 * 1.1 * work(100)
 
 
 # ---- budgets of the proof
@@ -128,18 +132,20 @@ def test_fifty_thousand_calls_are_proved():
 
 
 def test_a_large_expression_at_many_calls_is_numbered_once():
-    """Each call passes an extent of 2,000 nodes; the two symbols of the signature must agree on it."""
-    rows: ir.Expr = symbol("rows")
-    for _ in range(2_000):
-        rows = ir.Add(rows, const(1), INDEX, SPAN)
-    square = tensor(rows, rows)
-    functions = [
-        kernel(name, [tensor(free, free)]) for name, free in (("a", symbol("M")), ("b", symbol("N")))
-    ]
-    source = program_of(functions, [call(name, [square], square) for name in ("a", *["b"] * 2_000)])
-    start = time.perf_counter()
-    assert kernels(passes.deduplicate_outlined_kernels()(source)) == ["a"]
-    assert time.perf_counter() - start < 5
+    """Calls pass an extent of many nodes; the two symbols of the signature must agree on it."""
+
+    def work(nodes: int, sites: int) -> int:
+        rows: ir.Expr = symbol("rows")
+        for _ in range(nodes):
+            rows = ir.Add(rows, const(1), INDEX, SPAN)
+        square = tensor(rows, rows)
+        functions = [
+            kernel(name, [tensor(free, free)]) for name, free in (("a", symbol("M")), ("b", symbol("N")))
+        ]
+        source = program_of(functions, [call(name, [square], square) for name in ("a", *["b"] * sites)])
+        return lines_of_dedup(source, left=["a"])
+
+    assert work(2_000, 2_000) < 1.1 * (work(2_000, 1) + work(1, 2_000))
 
 
 # ---- depth and sharing
@@ -206,12 +212,13 @@ def test_a_shared_expression_inside_many_loops_is_numbered_once():
             body.append(ir.ForStmt(i, const(0), n, const(1), [], inner, [], SPAN))
         return ir.Function(name, [n], [], ir.SeqStmts(body, SPAN), SPAN, ir.FunctionType.InCore)
 
-    source = program_of(
-        [loops("a", 4_000), loops("b", 4_000)], [call(name, [symbol("n")], None) for name in "ab"]
-    )
-    start = time.perf_counter()
-    assert kernels(passes.deduplicate_outlined_kernels()(source)) == ["a"]
-    assert time.perf_counter() - start < 3
+    def work(count: int) -> int:
+        functions = [loops("a", count), loops("b", count)]
+        return lines_of_dedup(
+            program_of(functions, [call(name, [symbol("n")], None) for name in "ab"]), ["a"]
+        )
+
+    assert work(1_000) < 4 * 1.1 * work(250)
 
 
 def test_deeply_nested_statements():
@@ -227,20 +234,13 @@ def test_deeply_nested_statements():
     assert kernels(passes.deduplicate_outlined_kernels()(source)) == ["a"]
 
 
-def test_time_is_proportional_to_the_program():
-    def seconds(count: int) -> float:
+def test_work_is_proportional_to_the_program():
+    def work(count: int) -> int:
         half = count // 2
-        source = called_once([constant_kernel(f"k{n:06}", n % half, statements=8) for n in range(count)])
-        best = float("inf")
-        for _ in range(2):
-            start = time.perf_counter()
-            result = passes.deduplicate_outlined_kernels()(source)
-            best = min(best, time.perf_counter() - start)
-        assert len(kernels(result)) == half
-        return best
+        functions = [constant_kernel(f"k{n:06}", n % half, statements=8) for n in range(count)]
+        return lines_of_dedup(called_once(functions), left=[f"k{n:06}" for n in range(half)])
 
-    small = seconds(100)
-    assert seconds(1600) < 16 * 2.5 * small
+    assert work(400) < 4 * 1.1 * work(100)
 
 
 def test_weights_count_nodes_leaves_and_text_once():
