@@ -27,7 +27,7 @@ from pypto.ir.walk import walk
 
 HOST_CODE = "orchestration/host_orch.py"
 
-__all__ = ["PartialCodegenError", "remove_markers", "write_artifact", "write_whole"]
+__all__ = ["HOST_CODE", "PartialCodegenError", "remove_markers", "write_artifact", "write_whole"]
 
 MARKERS = (
     "compiled_meta.json",

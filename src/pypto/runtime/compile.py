@@ -15,7 +15,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, set_backend_type, simulator_of
-from pypto.codegen.artifact import write_artifact
+from pypto.codegen.artifact import remove_markers, write_artifact
 from pypto.codegen.dispatch_check import check_argument_kinds, check_dispatches
 from pypto.codegen.element_check import check_element_indices
 from pypto.codegen.signature_check import check_signatures
@@ -35,15 +35,14 @@ from pypto.runtime import artifact_cache, metadata
 from pypto.runtime._binary_cache import binary_context_lock
 from pypto.runtime.compiled_program import NEXT_LEVELS, CompiledProgram
 from pypto.runtime.distributed.program import DistributedCompiledProgram, write_distributed_sidecar
-from pypto.runtime.kernel_config import FILE_NAME
 
 _TEMPORARIES = (
     ".compiled_meta.json.tmp",
+    ".distributed_meta.json.tmp",
     ".kernel_config.py.tmp",
     "orchestration/.*.tmp",
     "kernels/*/.*.tmp",
 )
-_MARKERS = (metadata.SIDECAR, "distributed_meta.json", FILE_NAME, "orchestration/host_orch.py")
 
 
 def compile(
@@ -226,11 +225,7 @@ def _clear_for_build(root: Path) -> None:
         for pattern in _TEMPORARIES:
             for temporary in folder.glob(pattern):
                 temporary.unlink(missing_ok=True)
-    for marker in _MARKERS:
-        (root / marker).unlink(missing_ok=True)
-    for folder in (root / NEXT_LEVELS).glob("*"):
-        for marker in _MARKERS:
-            (folder / marker).unlink(missing_ok=True)
+        remove_markers(folder)
 
 
 def _orchestrations(lowered: ir.Program) -> list[ir.Function]:

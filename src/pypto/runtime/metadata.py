@@ -7,13 +7,13 @@ atomically and read strictly: whatever is not as described is a `ValueError` tha
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pypto import ir
 from pypto.backend import BackendType
+from pypto.codegen.artifact import write_whole
 from pypto.core.dtype import DataType, dtype_from_text
 from pypto.ir.entry_points import entry_points
 
@@ -129,11 +129,7 @@ def sidecar_content(signature: CallSignature, platform: str, backend: BackendTyp
 def write_sidecar(output_dir: Path, signature: CallSignature, platform: str, backend: BackendType) -> Path:
     """Write `compiled_meta.json`; a reader sees the old file or the new one."""
     content = sidecar_content(signature, platform, backend)
-    path = output_dir / SIDECAR
-    temporary = output_dir / f".{SIDECAR}.tmp"
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
-    return path
+    return write_whole(output_dir / SIDECAR, json.dumps(content, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto.codegen.artifact import HOST_CODE
 from pypto.runtime import golden, metadata
 from pypto.runtime._binary_cache import binary_context_lock, invalidate_binary_context
 from pypto.runtime.debug.pto_rebuild import rebuild_kernel_cpp_from_pto
@@ -14,8 +15,6 @@ from pypto.runtime.run_config import RunConfig
 from pypto.runtime.runner import _DfxOpts, execute_compiled, execute_distributed_compiled
 
 __all__ = ["invalidate_binary_cache", "replay"]
-
-_HOST_ORCHESTRATION = "orchestration/host_orch.py"
 
 
 def invalidate_binary_cache(work_dir: Path | str) -> int:
@@ -44,7 +43,7 @@ def replay(
     outputs that differ from what the directory's `golden.py` computes.
     """
     root = Path(work_dir)
-    if not (root / FILE_NAME).is_file() and not (root / _HOST_ORCHESTRATION).is_file():
+    if not (root / FILE_NAME).is_file() and not (root / HOST_CODE).is_file():
         raise FileNotFoundError(f"{root} is not a build_output directory: no {FILE_NAME}")
     test_data = _test_data(root, tensors) if validate else None
     if rebuild_from_pto:

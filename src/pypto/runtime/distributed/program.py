@@ -6,13 +6,13 @@ import ast
 import dataclasses
 import functools
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto import ir
 from pypto.backend import BackendType, backend_of_platform, simulator_of
+from pypto.codegen.artifact import HOST_CODE, write_whole
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import metadata
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pypto.runtime.distributed.worker import DistributedWorker
 
 SIDECAR = "distributed_meta.json"
-HOST_CODE = "orchestration/host_orch.py"
 SUB_WORKERS = "sub_workers"
 _SCHEMA = 2
 
@@ -244,9 +243,7 @@ def write_distributed_sidecar(
     """Write `distributed_meta.json`; a reader sees the old file or the new one."""
     content = metadata.sidecar_content(signature, platform, backend)
     content |= {"schema": _SCHEMA, "distributed_config": dataclasses.asdict(config)}
-    temporary = root / f".{SIDECAR}.tmp"
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, root / SIDECAR)
+    write_whole(root / SIDECAR, json.dumps(content, indent=1) + "\n")
 
 
 def _config_of(path: Path, content: Any) -> DistributedConfig:
