@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pypto.core.dtype import dtype_from_text
+from pypto.core.dtype import DataType, dtype_from_text
 from pypto.runtime.array_types import numpy_dtype
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.distributed.ranks import Access, Ranks, Run, Task
@@ -56,9 +55,7 @@ class HostRuntime:
         return known
 
     def window(self, buffer: WindowBuffer, shape: Sequence[int], dtype: str) -> Window:
-        kind = dtype_from_text(dtype)
-        assert kind is not None
-        return Window(buffer, tuple(shape), kind)
+        return Window(buffer, tuple(shape), _element_type(dtype))
 
     # -- host tensors ------------------------------------------------------------------------------------
 
@@ -80,9 +77,7 @@ class HostRuntime:
         return tensor.reshape(shape)
 
     def create(self, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
-        kind = dtype_from_text(dtype)
-        assert kind is not None
-        return np.zeros(tuple(shape), numpy_dtype(kind))
+        return np.zeros(tuple(shape), numpy_dtype(_element_type(dtype)))
 
     def dim(self, tensor: Any, axis: int) -> int:
         return int(tensor.shape[axis])
@@ -137,6 +132,12 @@ class HostRuntime:
         return function(list(args))
 
 
+def _element_type(text: str) -> DataType:
+    dtype = dtype_from_text(text)
+    assert dtype is not None, "generated code names known types"
+    return dtype
+
+
 def _accesses(args: Sequence[Any], letters: str) -> list[Access]:
     """What a dispatch does to memory outside of windows. Without letters everything is taken as written."""
     found = []
@@ -146,6 +147,5 @@ def _accesses(args: Sequence[Any], letters: str) -> list[Access]:
             begin = arg.__array_interface__["data"][0]
             found.append(Access(begin, begin + arg.nbytes, writes))
         elif isinstance(arg, DeviceTensor):
-            size = math.prod(arg.shape) * arg.dtype.itemsize
-            found.append(Access(arg.data_ptr, arg.data_ptr + size, writes))
+            found.append(Access(arg.data_ptr, arg.data_ptr + arg.nbytes, writes))
     return found

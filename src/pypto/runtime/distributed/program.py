@@ -178,16 +178,9 @@ class DistributedCompiledProgram:
             for folder in folders
         }
 
-    def chip(self, name: str) -> OrchestrationProgram:
-        """One of the chip programs."""
-        return self.chips[name]
-
-    def host_function(self) -> Callable[..., Any]:
-        """The generated host function."""
-        return self._host_function
-
     @functools.cached_property
-    def _host_function(self) -> Callable[..., Any]:
+    def host_function(self) -> Callable[..., Any]:
+        """The generated host function. Raises `ValueError` for a file that is not what was generated."""
         path = self.output_dir / HOST_CODE
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pypto.runtime.native_runtime import cancel, new_cancel_token
 
 Work = Callable[[], object]
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,6 @@ class Run:
             raise
         if self.error is not None:
             raise self.error
-
-
-_POLL_SECONDS = 0.1
 
 
 class Ranks:

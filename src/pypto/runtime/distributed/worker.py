@@ -169,7 +169,7 @@ class DistributedWorker(Worker):
                     buffer.clear()
             host = HostRuntime(self._ranks, self._dispatcher(program), self._callbacks[index], buffers)
             try:
-                program.host_function()(host, *values)
+                program.host_function(host, *values)
             except BaseException as error:
                 host.run.fail(error)
             host.run.wait()
@@ -178,7 +178,7 @@ class DistributedWorker(Worker):
         def dispatch(rank: int, name: str, args: Sequence[Any]) -> None:
             spans.set_rank(rank)
             try:
-                self._memory[rank].run_part(program.chip(name), args, None)
+                self._memory[rank].run_part(program.chips[name], args, None)
             except RuntimeError as error:
                 raise RuntimeError(f"rank {rank}, {name}: {error}") from error
 
@@ -193,10 +193,9 @@ class DistributedWorker(Worker):
                 f"{self._programs[index].kind} expects {len(params)} arguments, got {len(args)}. "
                 f"Parameters: {names}"
             )
-        resident = [isinstance(arg, (DeviceTensor, StackedDeviceTensor)) for arg in args]
         values: list[Any] = []
         for position, (param, arg) in enumerate(zip(params, args, strict=True)):
-            if resident[position]:
+            if isinstance(arg, (DeviceTensor, StackedDeviceTensor)):
                 values.append(arg)
             elif param.shape is None:
                 values.append(self._binders[index].check_scalar(position, arg))
