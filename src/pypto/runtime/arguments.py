@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pypto.runtime.scalar_arguments import CTYPES_NUMBER, FixedScalar, ScalarEnc
 from pypto.runtime.worker import ChipWorker
 
 _LAYOUTS_KEPT = 256
+_NO_TENSORS = (np.generic, bool, int, float, complex, str, list, tuple, NoneType, StackedDeviceTensor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,7 @@ class _TensorParam:
         """Anything a user may pass."""
         if isinstance(value, DeviceTensor):
             return self._take_resident(value, worker)
-        if isinstance(value, np.generic | bool | int | float | complex | str | list | tuple | None):
-            raise self._not_a_tensor(value)
-        if isinstance(value, StackedDeviceTensor):
+        if isinstance(value, _NO_TENSORS):
             raise self._not_a_tensor(value)
         if isinstance(value, np.ndarray):
             return self.take_array(value, position)

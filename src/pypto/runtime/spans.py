@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pypto.runtime.log_config import log_level
 
@@ -146,10 +146,9 @@ clock = time.monotonic_ns
 @contextmanager
 def collect() -> Iterator[list[TraceInvocation]]:
     """The invocations of the runs inside: of this thread, and of ranks that it gives work to."""
-    token = _collected.set([])
+    found: list[TraceInvocation] = []
+    token = _collected.set(found)
     try:
-        found = _collected.get()
-        assert found is not None
         yield found
     finally:
         _collected.reset(token)
@@ -189,19 +188,7 @@ def mean_of(invocations: Sequence[TraceInvocation]) -> TraceInvocation:
     spans = []
     for span in first.spans:
         durations = [s.dur for inv in invocations for s in inv.spans if s.name == span.name]
-        spans.append(
-            TraceSpan(
-                span.pid,
-                span.tid,
-                span.inv,
-                span.hid,
-                span.depth,
-                span.name,
-                span.ts,
-                round(statistics.fmean(durations)),
-                span.attrs,
-            )
-        )
+        spans.append(replace(span, dur=round(statistics.fmean(durations))))
     return TraceInvocation(first.pid, first.inv, first.hid, spans)
 
 

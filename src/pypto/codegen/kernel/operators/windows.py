@@ -139,14 +139,14 @@ def _transfer(context: OpContext, *, put: bool) -> None:
     rest = [arg for arg in context.args[3:] if isinstance(arg, ir.MakeTuple)]
     type_ = context.args[0].type
     assert isinstance(type_, ir.TensorType)
-    rank = len(type_.shape_)
-    zeros = ", ".join(["0"] * rank)
-    dst, src = (_at(context, part.elements_) for part in rest[:2]) if rest else (f"pypto::at({zeros})",) * 2
-    shape = f"pypto::box({context.list_of(rest[2].elements_)})" if rest else None
+    if rest:
+        dst, src = (_at(context, part.elements_) for part in rest[:2])
+        shape = f"pypto::box({context.list_of(rest[2].elements_)})"
+    else:
+        dst = src = f"pypto::at({', '.join(['0'] * len(type_.shape_))})"
+        shape = f"pypto::extents({context.name(0)})"
     peer = _peer(context, remote, 1)
     to, source = (peer, context.name(local)) if put else (context.name(local), peer)
-    if shape is None:
-        shape = f"pypto::extents({context.name(0)})"
     atomic = "true" if context.keyword("atomic", 0) else "false"
     arguments = f"kernel, {to}, {dst}, {source}, {src}, {shape}, {context.detail}"
     context.emitter.headers.add("pypto_atomic.h")
