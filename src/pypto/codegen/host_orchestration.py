@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pypto import ir
+from pypto.ir.entry_points import host_entry
 from pypto.ir.return_lineage import ReturnLineage
 
 __all__ = ["DistributedCodegen", "generate_host_orchestration", "is_host_sub_worker", "sub_worker_text"]
@@ -37,8 +38,6 @@ class DistributedCodegen:
 
     def generate(self, program: ir.Program) -> str:
         """The text of `host_orch.py`. Raises `ValueError` when the program has no host function."""
-        from pypto.ir.entry_points import host_entry
-
         host = host_entry(program)
         if host is None:
             raise ValueError(
@@ -66,10 +65,12 @@ class _Writer:
         default_factory=lambda: {"rt", "range", "min", "max", "abs", "int", "float", "bool"}
     )
     indent: int = 1
-    lineage: ReturnLineage | None = None
+    lineage: ReturnLineage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lineage = ReturnLineage(self.program.functions_)
 
     def text(self) -> str:
-        self.lineage = ReturnLineage(self.program.functions_)
         params = ", ".join(["rt", *(self.bind(param) for param in self.host.params_)])
         self.block(self.host.body)
         if not self.lines:
@@ -128,10 +129,8 @@ class _Writer:
             self.line(self.value(stmt.expr))
         elif isinstance(stmt, ir.ReturnStmt):
             self.line(f"return {', '.join(map(self.value, stmt.value_))}".rstrip())
-        elif isinstance(stmt, ir.ForStmt):
-            self.loop(stmt, stmt.iter_args_, stmt.return_vars_, self.for_head)
-        elif isinstance(stmt, ir.WhileStmt):
-            self.loop(stmt, stmt.iter_args_, stmt.return_vars_, lambda loop: "while True:")
+        elif isinstance(stmt, (ir.ForStmt, ir.WhileStmt)):
+            self.loop(stmt)
         elif isinstance(stmt, ir.IfStmt):
             self.branch(stmt)
         elif isinstance(stmt, ir.ScopeStmt):
@@ -139,28 +138,19 @@ class _Writer:
         else:
             raise self.refuse(f"contains a {type(stmt).__name__}, which only a rank can run", stmt.span)
 
-    def for_head(self, loop: ir.ForStmt) -> str:
-        bounds = ", ".join(map(self.value, (loop.start, loop.stop, loop.step)))
-        return f"for {self.bind(loop.loop_var)} in range({bounds}):"
-
-    def loop(
-        self,
-        loop: ir.ForStmt | ir.WhileStmt,
-        carried: Sequence[ir.IterArg],
-        results: Sequence[ir.Var],
-        head: Callable[..., str],
-    ) -> None:
-        for arg in carried:
+    def loop(self, loop: ir.ForStmt | ir.WhileStmt) -> None:
+        for arg in loop.iter_args_:
             initial = self.value(arg.initValue)
             self.line(f"{self.bind(arg)} = {initial}")
-        self.line(head(loop))
-        if isinstance(loop, ir.WhileStmt):
-            self.indent += 1
-            self.line(f"if not ({self.value(loop.condition)}):")
-            self.line("    break")
-            self.indent -= 1
-        self.nested(loop.body, carried)
-        for arg, result in zip(carried, results, strict=True):
+        if isinstance(loop, ir.ForStmt):
+            bounds = ", ".join(map(self.value, (loop.start, loop.stop, loop.step)))
+            self.line(f"for {self.bind(loop.loop_var)} in range({bounds}):")
+        else:
+            self.line("while True:")
+            self.line(f"    if not ({self.value(loop.condition)}):")
+            self.line("        break")
+        self.nested(loop.body, loop.iter_args_)
+        for arg, result in zip(loop.iter_args_, loop.return_vars_, strict=True):
             self.names[result] = self.names[arg]
 
     def branch(self, stmt: ir.IfStmt) -> None:
@@ -227,7 +217,6 @@ class _Writer:
         access = "".join(_DIRECTIONS.get(direction, "w") for direction in directions)
         device = call.attrs_.get("device")
         place = "" if device is None else f", device={self.value(device)}"
-        assert self.lineage is not None
         returned = self.lineage.returned_params(callee)
         if call.type != ir.UnknownType.get() and None in returned:
             raise self.refuse(
