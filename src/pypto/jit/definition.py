@@ -20,7 +20,7 @@ from pypto.language.parser.closure import NOT_FOUND, Closure
 from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.language.parser.slots import DTYPES, dotted_name, last_name
 from pypto.language.parser.source import SourceText, find_function
-from pypto.language.parser.specialised_body import declared_dynamic, is_bind_dynamic
+from pypto.language.parser.specialised_body import declared_dynamic, is_bind_dynamic, parsed_at
 from pypto.language.typing import DynVar
 
 _DIRECTIONS = {"Out": ir.ParamDirection.Out, "InOut": ir.ParamDirection.InOut}
@@ -54,6 +54,12 @@ class Parameter:
     def is_shaped(self) -> bool:
         """Whether the argument is a tensor."""
         return self.kind in (Kind.TENSOR, Kind.WINDOW)
+
+    @property
+    def unshaped_type(self) -> ir.Type:
+        """The type of a parameter that is no tensor: its annotation says all of it."""
+        assert self.dtype is not None
+        return ir.ArrayType(self.dtype, self.extent) if self.kind is Kind.ARRAY else ir.ScalarType(self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +264,7 @@ def _unquoted(annotation: ast.expr | None) -> ast.expr | None:
     """An annotation that is written as a string, as the expression it quotes."""
     if not (isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)):
         return annotation
-    inner = ast.parse(annotation.value, mode="eval").body
-    for node in ast.walk(inner):
-        if isinstance(node, ast.expr):
-            ast.copy_location(node, annotation)
-    return inner
+    return parsed_at(annotation, annotation.value)
 
 
 def _bound_names(node: ast.FunctionDef) -> set[str]:

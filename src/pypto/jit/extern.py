@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pypto import ir
-from pypto.jit.definition import Definition
 from pypto.language.specialisation import GivenParameter
 
 _CORE_TYPES = {"aic": ir.FunctionType.AIC, "aiv": ir.FunctionType.AIV}
@@ -27,29 +26,23 @@ class External:
     include_dirs: tuple[str, ...]
     dual_aiv_dispatch: bool
 
-    def functions(
-        self, name: str, parameters: Sequence[GivenParameter], definition: Definition
-    ) -> list[ir.Function]:
+    def functions(self, name: str, parameters: Sequence[GivenParameter], span: ir.Span) -> list[ir.Function]:
         """The kernels, and last the function that is called: the only kernel, or a group of both."""
         if len(self.sources) == 1:
-            ((core, path),) = self.sources.items()
-            return [self._kernel(name, core, path, parameters, definition)]
+            return [self._kernel(name, core, parameters, span) for core in self.sources]
         kernels = [
-            self._kernel(f"{name}_{core.name.lower()}", core, path, parameters, definition)
-            for core, path in self.sources.items()
+            self._kernel(f"{name}_{core.name.lower()}", core, parameters, span) for core in self.sources
         ]
-        return [*kernels, _group(name, kernels, parameters, definition)]
+        return [*kernels, _group(name, kernels, parameters, span)]
 
     def _kernel(
         self,
         name: str,
         core: ir.FunctionType,
-        path: str,
         parameters: Sequence[GivenParameter],
-        definition: Definition,
+        span: ir.Span,
     ) -> ir.Function:
-        span = definition.source.head_span(definition.node)
-        attrs: dict[str, Any] = {"external_source": path}
+        attrs: dict[str, Any] = {"external_source": self.sources[core]}
         if self.include_dirs:
             attrs["external_include_dirs"] = json.dumps(list(self.include_dirs))
         if self.dual_aiv_dispatch and core is ir.FunctionType.AIV:
@@ -144,23 +137,18 @@ def _result_types(parameters: Sequence[GivenParameter]) -> list[ir.Type]:
 
 
 def _group(
-    name: str, kernels: Sequence[ir.Function], parameters: Sequence[GivenParameter], definition: Definition
+    name: str, kernels: Sequence[ir.Function], parameters: Sequence[GivenParameter], span: ir.Span
 ) -> ir.Function:
-    span = definition.source.head_span(definition.node)
+    """A function that calls all kernels, and returns what the first gives."""
     params = [ir.Var(p.name, p.type, span) for p in parameters]
     results = _result_types(parameters)
-    statements: list[ir.Stmt] = []
-    returned: list[ir.Expr] = []
-    for kernel in kernels:
-        result = results[0] if results else ir.UnknownType.get()
-        call = ir.Call(ir.GlobalVar(kernel.name), params, {}, {}, result, span)
-        if results and not returned:
-            output = ir.Var(f"{name}_out", results[0], span)
-            statements.append(ir.AssignStmt(output, call, span))
-            returned.append(output)
-        else:
-            statements.append(ir.EvalStmt(call, span))
-    statements.append(ir.ReturnStmt(returned, span))
+    given = results[0] if results else ir.UnknownType.get()
+    calls = [ir.Call(ir.GlobalVar(kernel.name), params, {}, {}, given, span) for kernel in kernels]
+    statements: list[ir.Stmt] = [ir.EvalStmt(call, span) for call in calls]
+    outputs = [ir.Var(f"{name}_out", result, span) for result in results]
+    if outputs:
+        statements[0] = ir.AssignStmt(outputs[0], calls[0], span)
+    statements.append(ir.ReturnStmt(outputs, span))
     directions = [p.direction for p in parameters]
     return ir.Function(
         name,

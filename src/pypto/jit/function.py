@@ -208,12 +208,8 @@ class JITFunction(SpecialisedFunction):
                 ]
                 shaped = ir.DistributedTensorType if parameter.kind is Kind.WINDOW else ir.TensorType
                 kind = tensor_type(extents, fact.dtype, fact.layout, shaped)
-            elif parameter.kind is Kind.ARRAY:
-                assert parameter.dtype is not None
-                kind = ir.ArrayType(parameter.dtype, parameter.extent)
             else:
-                assert parameter.dtype is not None
-                kind = ir.ScalarType(parameter.dtype)
+                kind = parameter.unshaped_type
             given.append(GivenParameter(parameter.name, kind, parameter.direction, fact.constant))
         return program.build(given, runnable=runnable)
 

@@ -113,12 +113,8 @@ class JitProgram(ProgramContext):
     def _type(
         self, parameter: Parameter, argument: ir.Type, symbols: dict[int, str], span: ir.Span
     ) -> ir.Type:
-        if parameter.kind is Kind.SCALAR:
-            assert parameter.dtype is not None
-            return ir.ScalarType(parameter.dtype)
-        if parameter.kind is Kind.ARRAY:
-            assert parameter.dtype is not None
-            return ir.ArrayType(parameter.dtype, parameter.extent)
+        if not parameter.is_shaped:
+            return parameter.unshaped_type
         if not isinstance(argument, ir.TensorType):
             raise JitCallError(
                 f"@pl.jit: missing inferred tensor metadata for parameter '{parameter.name}'",
@@ -165,7 +161,8 @@ class JitProgram(ProgramContext):
     def _define(self, jitted: JITFunction, name: str, parameters: Sequence[GivenParameter]) -> ir.Function:
         definition = jitted.definition
         if jitted.external is not None:
-            functions = jitted.external.functions(name, parameters, definition)
+            span = definition.source.head_span(definition.node)
+            functions = jitted.external.functions(name, parameters, span)
             self._finished.extend(functions)
             return functions[-1]
         options = FunctionOptions(

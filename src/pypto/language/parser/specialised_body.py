@@ -196,9 +196,9 @@ class SpecialisedBody:
         if isinstance(value, DynVar):
             return _symbol(p, node, value)
         if isinstance(value, ir.DataType) and value in _DTYPE_NAMES:
-            return _parsed(node, f"pl.{_DTYPE_NAMES[value]}")
+            return parsed_at(node, f"pl.{_DTYPE_NAMES[value]}")
         if isinstance(value, enum.Enum):
-            return _parsed(node, f"pl.{type(value).__name__}.{value.name}")
+            return parsed_at(node, f"pl.{type(value).__name__}.{value.name}")
         if isinstance(value, (bool, int, float, str)):
             return ast.copy_location(ast.Constant(value), node)
         return None
@@ -223,6 +223,15 @@ def declared_dynamic(node: ast.expr) -> DynVar | None:
     return None
 
 
+def parsed_at(place: ast.expr, text: str) -> ast.expr:
+    """The expression `text`, at the place of another one."""
+    found = ast.parse(text, mode="eval").body
+    for inner in ast.walk(found):
+        if isinstance(inner, ast.expr):
+            ast.copy_location(inner, place)
+    return found
+
+
 def _is_shape(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(node.value, ast.Name)
 
@@ -232,14 +241,14 @@ def _property(p: FunctionParser, node: ast.Attribute, value: ir.Expr) -> ast.exp
     if not isinstance(kind, (ir.TensorType, ir.TileType)):
         return None
     if node.attr == "dtype":
-        return _parsed(node, f"pl.{_DTYPE_NAMES[kind.dtype]}")
+        return parsed_at(node, f"pl.{_DTYPE_NAMES[kind.dtype]}")
     assert isinstance(node.value, ast.Name)
     extents: list[ast.expr] = []
     for axis, extent in enumerate(kind.shape_):
         if isinstance(extent, ir.ConstInt):
             extents.append(ast.copy_location(ast.Constant(extent.value), node))
         elif isinstance(kind, ir.TensorType):
-            extents.append(_parsed(node, f"pl.tensor.dim({node.value.id}, {axis})"))
+            extents.append(parsed_at(node, f"pl.tensor.dim({node.value.id}, {axis})"))
         else:
             raise ParserTypeError(
                 f"Extent {axis} of tile '{node.value.id}' is only known when the program runs",
@@ -258,17 +267,8 @@ def _symbol(p: FunctionParser, node: ast.expr, dyn: DynVar) -> ast.expr | None:
         if isinstance(param.type, ir.TensorType) and p.names.lookup(param.name_hint) is param:
             for axis, extent in enumerate(param.type.shape_):
                 if extent is symbol:
-                    return _parsed(node, f"pl.tensor.dim({param.name_hint}, {axis})")
+                    return parsed_at(node, f"pl.tensor.dim({param.name_hint}, {axis})")
     return None
-
-
-def _parsed(place: ast.expr, text: str) -> ast.expr:
-    """The expression `text`, at the place of another one."""
-    found = ast.parse(text, mode="eval").body
-    for inner in ast.walk(found):
-        if isinstance(inner, ast.expr):
-            ast.copy_location(inner, place)
-    return found
 
 
 def _is_in(scope: dict[str, Binding], scopes: list[dict[str, Binding]]) -> bool:
@@ -309,8 +309,7 @@ def _stored_names(node: ast.AST) -> set[str]:
 def _rewritten(node: Any, meaning: Rewrite) -> Any:
     """`node` with every expression replaced that means something else; the same object if none does."""
     if isinstance(node, list):
-        items = [_rewritten(item, meaning) for item in node]
-        return items if any(new is not old for new, old in zip(items, node, strict=True)) else node
+        return _each(node, lambda item: _rewritten(item, meaning))
     if isinstance(node, ast.BinOp):
         return _rewritten_chain(node, meaning)
     if not isinstance(node, ast.AST):
@@ -352,15 +351,21 @@ def _with_fields(node: Any, fields: dict[str, Any]) -> Any:
     return changed
 
 
-def _targets(targets: list[ast.expr], meaning: Rewrite) -> list[ast.expr]:
-    """Assignment targets: names stay, indices of subscripts are values."""
-    changed = [
-        _with_fields(target, {"slice": _rewritten(target.slice, meaning)})
-        if isinstance(target, ast.Subscript)
-        else target
-        for target in targets
-    ]
-    return changed if any(new is not old for new, old in zip(changed, targets, strict=True)) else targets
+def _each(nodes: list[Any], change: Callable[[Any], Any]) -> list[Any]:
+    changed = [change(node) for node in nodes]
+    return changed if any(new is not old for new, old in zip(changed, nodes, strict=True)) else nodes
+
+
+def _target(node: ast.expr, meaning: Rewrite) -> ast.expr:
+    """An assignment target: a name stays, the index of a subscript is a value."""
+    if not isinstance(node, ast.Subscript):
+        return node
+    changed: ast.expr = _with_fields(node, {"slice": _rewritten(node.slice, meaning)})
+    return changed
+
+
+def _targets(nodes: list[ast.expr], meaning: Rewrite) -> list[ast.expr]:
+    return _each(nodes, lambda node: _target(node, meaning))
 
 
 _HEADERS: dict[type[ast.stmt], tuple[tuple[str, Callable[[Any, Rewrite], Any]], ...]] = {
