@@ -728,3 +728,38 @@ def test_yield_has_no_place_in_a_shape():
 
 def test_annotations_of_scalars_compare_by_dtype():
     assert pl.TaskId == pl.Scalar[pl.TASK_ID] and pl.TaskId != pl.Scalar[pl.INT32]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [("inf", math.inf), ("-inf", -math.inf), ("Infinity", math.inf)]
+)
+def test_float_of_infinity_is_a_constant(written: str, value: float) -> None:
+    constant = value_of("x: pl.Tensor[[8, 8], pl.FP32]", f"pl.maximum(x, float('{written}'))").args[1]
+    assert isinstance(constant, ir.ConstFloat) and constant.value == value
+
+
+def test_float_of_nan_is_a_constant() -> None:
+    constant = value_of("x: pl.Tensor[[8, 8], pl.FP32]", "pl.maximum(x, float('nan'))").args[1]
+    assert isinstance(constant, ir.ConstFloat) and math.isnan(constant.value)
+
+
+@pytest.mark.parametrize("written", ["float('1.5')", "float('x')", "float(n)", "float(1)"])
+def test_float_of_anything_else_is_refused(written: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"Unsupported function call: float\(\)"):
+        value_of("n: pl.Scalar[pl.INT32]", written)
+
+
+def test_unpacking_a_tile_or_too_many_values_says_so() -> None:
+    params = "x: pl.Tile[[8, 8], pl.FP32]"
+    with pytest.raises(
+        ParserSyntaxError, match="Cannot unpack a Tile into 2 names: only a tuple is unpacked"
+    ):
+        body_of(params, "a, b = pl.exp(x)\nreturn a")
+    with pytest.raises(ParserSyntaxError, match="Cannot unpack 2 values into 3 names"):
+        body_of(params, "t = (x, x)\na, b, c = t\nreturn a")
+
+
+@pytest.mark.parametrize("operand", ["True", "rhs=True"])
+def test_a_bool_is_no_scalar_operand(operand: str) -> None:
+    with pytest.raises(InvalidOperationError, match=r"expected Tensor or Tile operands, got \(Tensor, bool\)"):
+        value_of("x: pl.Tensor[[8, 8], pl.FP32]", f"pl.add(x, {operand})")

@@ -30,6 +30,8 @@ def _kind(value: Any) -> str:
         return "Tensor"
     if isinstance(value, Tile):
         return "Tile"
+    if isinstance(value, ir.ConstBool):
+        return "bool"
     return "Scalar" if is_scalar_like(value) else type(value).__name__
 
 

@@ -229,10 +229,27 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
         return
     span = p.span(node)
     parsed = p.expr(value)
+    _check_unpacked(parsed.type, len(names), span)
     source = ir.Var("_tuple_tmp", parsed.type, span)  # no name of the body refers to it
     p.emit_commented(ir.AssignStmt(source, parsed, span), node)
     for position, name in enumerate(names):
         let(p, name, ir.TupleGetItemExpr(source, position, span), span, None)
+
+
+def _check_unpacked(unpacked: ir.Type, names: int, span: ir.Span) -> None:
+    if not isinstance(unpacked, ir.TupleType):
+        kind = type(unpacked).__name__.removesuffix("Type")
+        raise ParserSyntaxError(
+            f"Cannot unpack a {kind} into {names} names: only a tuple is unpacked",
+            span=span,
+            hint="Assign it to one name; parts of it are taken with subscripts or pl.slice(...)",
+        )
+    if names > len(unpacked.types_):
+        raise ParserSyntaxError(
+            f"Cannot unpack {len(unpacked.types_)} values into {names} names",
+            span=span,
+            hint="Write one name per value",
+        )
 
 
 def _target_names(p: FunctionParser, targets: Sequence[ast.expr]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 
 from pypto import ir
@@ -72,11 +73,25 @@ def _parse_bare_call(p: FunctionParser, node: ast.Call, func: ast.Name) -> ir.Ex
         operand = p.expr(node.args[0])
         if isinstance(operand.type, ir.ScalarType):
             return ir.Abs(operand, operand.type.dtype, p.span(node))
+    if func.id == "float" and callee in (NOT_FOUND, float) and (number := _special_float(node)) is not None:
+        return ir.ConstFloat(number, ir.DataType.FP32, p.span(node))
     raise UnsupportedFeatureError(
         f"Unsupported function call: {func.id}()",
         span=p.span(node),
         hint=_instead_of_call(p, func.id, callee),
     )
+
+
+def _special_float(node: ast.Call) -> float | None:
+    """The value of `float("inf")`, `float("-inf")` and `float("nan")`, which have no literal."""
+    text = node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) else None
+    if node.keywords or not isinstance(text, str):
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isfinite(number) else number
 
 
 def _instead_of_call(p: FunctionParser, name: str, callee: object) -> str:

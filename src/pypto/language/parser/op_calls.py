@@ -208,7 +208,7 @@ def _distributed_category_op(category: str, name: str) -> OpFunction | tuple[str
 def wrap(value: ir.Expr) -> Any:
     """An expression in the form in which operators take it."""
     kind = type(value)
-    if kind is ir.ConstInt or kind is ir.ConstFloat:
+    if kind is ir.ConstInt or kind is ir.ConstFloat or kind is ir.ConstBool:
         return value
     if kind is ir.MakeTuple:
         return [wrap(element) for element in value.elements_]  # type: ignore[attr-defined]
