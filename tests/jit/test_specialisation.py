@@ -708,3 +708,19 @@ def test_a_circular_argument_count_is_checked():
 
     with pytest.raises(pl.parser.ParserTypeError, match=r"expects 2 argument\(s\), got 1; missing: 'out'"):
         k.lower(ones(16, 64), ones(16, 64))
+
+
+@pytest.mark.parametrize("value", [3.0, 2.5, np.float32(3)])
+def test_a_float_for_an_integer_scalar_is_refused_by_name(value):
+    @pl.jit
+    def repeated(x: pl.Tensor[[16, 16], pl.FP32], n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
+        for _ in pl.range(n):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[:, :] = pl.add(x, 1.0)
+        return out
+
+    x, out = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    with pytest.raises(TypeError, match=r"Parameter 'n' is a scalar \(int32\); got float"):
+        repeated(x, value, out)
+    with pytest.raises(TypeError, match=r"Parameter 'n' is a scalar \(int32\); got float"):
+        repeated.lower(x, n=value, out=out)

@@ -200,7 +200,17 @@ def _scalar(parameter: Parameter, value: Any) -> Constant | None:
         raise TypeError(
             f"Parameter '{parameter.name}' is a scalar ({parameter.dtype}); got {type(value).__name__}"
         )
+    _check_kind(parameter, value)
     return value if isinstance(value, (bool, int, float)) else None
+
+
+def _check_kind(parameter: Parameter, value: Any) -> None:
+    """A compiled program takes no float for an integer, so do not compile one for it."""
+    if isinstance(value, float) and parameter.dtype is not None and not parameter.dtype.is_float():
+        raise TypeError(
+            f"Parameter '{parameter.name}' is a scalar ({parameter.dtype}); got {type(value).__name__}. "
+            f"Pass an int, or annotate it with a floating-point dtype"
+        )
 
 
 def _declared_scalar(parameter: Parameter, values: Mapping[str, Any]) -> Constant | None:
@@ -220,4 +230,5 @@ def _declared_scalar(parameter: Parameter, values: Mapping[str, Any]) -> Constan
             f"scalar parameter '{name}' takes an int, a float, a bool or pl.RUNTIME, "
             f"got {type(value).__name__}"
         )
+    _check_kind(parameter, value)
     return value
