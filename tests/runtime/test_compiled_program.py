@@ -370,3 +370,15 @@ def test_killed_compile_leaves_nothing_wrong(warm_store: Path, tmp_path: Path) -
     old = [p for p in (warm_store / "tmp").rglob("*") if p.is_file() and p.stat().st_mtime < begun]
     assert old == []
     assert not list((tmp_path / "out").rglob("*tmp*"))
+
+
+def test_program_in_a_relative_directory_runs_after_chdir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    program = ir.compile(AddScaled, "relative", dump_passes=False)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    a, b, expected = arrays()
+    np.testing.assert_array_equal(program(a, b), expected)
+    assert str(program) == "relative" and program == "relative" and program.output_dir == Path("relative")

@@ -38,6 +38,7 @@ class OrchestrationProgram:
     def __init__(self, name: str, output_dir: Path, platform: str, signature: CallSignature) -> None:
         self.name = name
         self.output_dir = output_dir
+        self._folder = output_dir.absolute()  # a later chdir does not move it
         self.platform = platform
         self._signature = signature
         self._binder = ArgumentBinder(signature, self.kind)
@@ -69,7 +70,7 @@ class OrchestrationProgram:
         return self._assemble()
 
     def _assemble(self) -> Assembled:
-        return compile_and_assemble(self.output_dir, self.platform)
+        return compile_and_assemble(self._folder, self.platform)
 
     @property
     def chip_callable(self) -> ChipCallable:
@@ -115,7 +116,7 @@ class OrchestrationProgram:
         if spans.wanted():
             return self._run_timed(worker, args, config)
         bound = self._binder.bind(args, worker)
-        execute(self._assembled[0], bound, config, self.output_dir)
+        execute(self._assembled[0], bound, config, self._folder)
         return bound.result
 
     def _run_timed(self, worker: ChipWorker | None, args: Sequence[Any], config: RunConfig | None) -> Any:
@@ -123,7 +124,7 @@ class OrchestrationProgram:
         started = spans.clock()
         bound = self._binder.bind(args, worker)
         ready = spans.clock()
-        execute(chip, bound, config, self.output_dir)
+        execute(chip, bound, config, self._folder)
         spans.record(self.name, f"{id(self):x}", started, ready, spans.clock())
         return bound.result
 
@@ -142,6 +143,7 @@ class CompiledProgram:
     ) -> None:
         self.program = program
         self.output_dir = Path(output_dir)
+        self._folder = self.output_dir.absolute()  # a later chdir does not move it
         self.backend_type = backend_type
         self.platform = platform or simulator_of(backend_type)
         if _signatures is None:
@@ -268,7 +270,7 @@ class CompiledProgram:
         """
         from pypto.runtime.stage_validation import validate_stages
 
-        validate_stages(self.output_dir / "passes_dump", tensors, expected, rtol=rtol, atol=atol)
+        validate_stages(self._folder / "passes_dump", tensors, expected, rtol=rtol, atol=atol)
 
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
         """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""

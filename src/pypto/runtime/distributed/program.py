@@ -45,6 +45,7 @@ class DistributedCompiledProgram:
     ) -> None:
         self.program = program
         self.output_dir = Path(output_dir)
+        self._folder = self.output_dir.absolute()  # a later chdir does not move it
         self.backend_type = backend_type
         self.platform = platform or simulator_of(backend_type)
         self.signature = _signature
@@ -168,7 +169,7 @@ class DistributedCompiledProgram:
     @functools.cached_property
     def chips(self) -> dict[str, OrchestrationProgram]:
         """The chip programs by name. Raises `RuntimeError` when there is none."""
-        folders = sorted(p for p in (self.output_dir / NEXT_LEVELS).glob("*") if p.is_dir())
+        folders = sorted(p for p in (self._folder / NEXT_LEVELS).glob("*") if p.is_dir())
         if not folders:
             raise RuntimeError(f"No chip-level tasks found under {self.output_dir / NEXT_LEVELS}")
         return {
@@ -181,7 +182,7 @@ class DistributedCompiledProgram:
     @functools.cached_property
     def host_function(self) -> Callable[..., Any]:
         """The generated host function. Raises `ValueError` for a file that is not what was generated."""
-        path = self.output_dir / HOST_CODE
+        path = self._folder / HOST_CODE
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         if len(names) != 1:
@@ -198,7 +199,7 @@ class DistributedCompiledProgram:
 
         Raises `ValueError` for unknown names and for missing bodies, `TypeError` for what is not callable.
         """
-        files = {p.stem: p for p in sorted((self.output_dir / SUB_WORKERS).glob("*.py"))}
+        files = {p.stem: p for p in sorted((self._folder / SUB_WORKERS).glob("*.py"))}
         given = dict(callbacks or {})
         unknown = sorted(given.keys() - files.keys())
         if unknown:
