@@ -761,5 +761,7 @@ def test_unpacking_a_tile_or_too_many_values_says_so() -> None:
 
 @pytest.mark.parametrize("operand", ["True", "rhs=True"])
 def test_a_bool_is_no_scalar_operand(operand: str) -> None:
-    with pytest.raises(InvalidOperationError, match=r"expected Tensor or Tile operands, got \(Tensor, bool\)"):
+    with pytest.raises(
+        InvalidOperationError, match=r"expected Tensor or Tile operands, got \(Tensor, bool\)"
+    ):
         value_of("x: pl.Tensor[[8, 8], pl.FP32]", f"pl.add(x, {operand})")
