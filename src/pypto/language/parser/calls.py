@@ -45,7 +45,7 @@ def parse_call(p: FunctionParser, node: ast.Call) -> ir.Expr:
             return special(p, node)
         if name.startswith("self.") and name.count(".") == 1:
             return call_method(p, node, name[len("self.") :])
-        captured = p.closure.lookup_attribute(func) if p.specialised is not None else None  # type: ignore[arg-type]
+        captured = p.closure.lookup_path(func) if p.specialised is not None else None
         if isinstance(captured, SpecialisedFunction):
             return call_specialised(p, node, captured)
     return parse_op_call(p, node, find_op(p, node, name))
@@ -146,10 +146,8 @@ def _parse_get_byte(p: FunctionParser, node: ast.Call) -> ir.Expr:
     owner = node.func.value
     name = last_name(owner)
     dtype = DTYPES.get(name or "")
-    if dtype is None and isinstance(owner, (ast.Name, ast.Attribute)):
-        value = (
-            p.closure.lookup(owner.id) if isinstance(owner, ast.Name) else p.closure.lookup_attribute(owner)
-        )
+    if dtype is None:
+        value = p.closure.lookup_path(owner)
         dtype = value if isinstance(value, ir.DataType) else None
     if dtype is None:
         raise ParserTypeError(f"Unknown DataType: {name or ast.unparse(owner)}", span=p.span(node))

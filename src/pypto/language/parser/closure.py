@@ -46,14 +46,17 @@ class Closure:
 
     def lookup_attribute(self, node: ast.Attribute) -> Any:
         """The value of a dotted name, or `NOT_FOUND`."""
-        value = node.value
-        if isinstance(value, ast.Name):
-            base = self.lookup(value.id)
-        elif isinstance(value, ast.Attribute):
-            base = self.lookup_attribute(value)
-        else:
-            return NOT_FOUND
-        return NOT_FOUND if base is NOT_FOUND else getattr(base, node.attr, NOT_FOUND)
+        base = self.lookup_path(node.value)
+        return NOT_FOUND if base is NOT_FOUND else self._member(base, node.attr)
+
+    def lookup_path(self, node: ast.expr) -> Any:
+        """The value of a plain or dotted name, or `NOT_FOUND`, also for any other expression."""
+        if isinstance(node, ast.Name):
+            return self.lookup(node.id)
+        return self.lookup_attribute(node) if isinstance(node, ast.Attribute) else NOT_FOUND
+
+    def _member(self, base: Any, name: str) -> Any:
+        return getattr(base, name, NOT_FOUND)
 
     def evaluate(self, node: ast.expr, span: ir.Span) -> Any:
         """Evaluate an expression over captured values.

@@ -187,10 +187,9 @@ class SpecialisedBody:
             root = root.value
         if not isinstance(root, ast.Name) or root.id in self._assigned or root.id in p.names:
             return NOT_FOUND
-        value = p.closure.lookup(root.id)
-        if getattr(value, "__name__", "").startswith(_OWN_PACKAGE):
+        if getattr(p.closure.lookup(root.id), "__name__", "").startswith(_OWN_PACKAGE):
             return NOT_FOUND  # `pl.FP32`, `pl.Level.HOST`: the language itself
-        return value if root is node else p.closure.lookup_attribute(node)  # type: ignore[arg-type]
+        return p.closure.lookup_path(node)
 
     def _literal(self, p: FunctionParser, node: ast.expr, value: Any) -> ast.expr | None:
         if isinstance(value, DynVar):

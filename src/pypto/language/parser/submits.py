@@ -100,10 +100,9 @@ def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
 
 
 def _specialised_kernel(p: FunctionParser, node: ast.Call) -> SpecialisedFunction | None:
-    if p.specialised is None or not node.args or not isinstance(node.args[0], (ast.Name, ast.Attribute)):
+    if p.specialised is None or not node.args:
         return None
-    first = node.args[0]
-    value = p.closure.lookup(first.id) if isinstance(first, ast.Name) else p.closure.lookup_attribute(first)
+    value = p.closure.lookup_path(node.args[0])
     return value if isinstance(value, SpecialisedFunction) else None
 
 

@@ -348,18 +348,9 @@ class TextClosure(Closure):
     def derived(self, *layers: Mapping[str, Any]) -> TextClosure:
         return TextClosure(*layers)
 
-    def lookup_attribute(self, node: ast.Attribute) -> Any:
-        value = node.value
-        if isinstance(value, ast.Name):
-            base = self.lookup(value.id)
-        elif isinstance(value, ast.Attribute):
-            base = self.lookup_attribute(value)
-        else:
-            return NOT_FOUND
-        if base is NOT_FOUND:
-            return NOT_FOUND
+    def _member(self, base: Any, name: str) -> Any:
         try:
-            return member(base, node.attr)
+            return member(base, name)
         except (Refused, AttributeError):
             return NOT_FOUND
 
