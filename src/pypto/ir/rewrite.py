@@ -1,9 +1,8 @@
 """Copy-on-write rewriting of expressions, types and statements.
 
-`map_expr` applies a function bottom-up. `Substitution` replaces variables everywhere: uses, definition
-sites, types, attributes. Both return the same object where nothing changed, enter a shared node once, and do
-not recurse
-into expressions.
+`map_expr` applies a function bottom-up, `map_values` one to what statements compute. `Substitution` replaces
+variables everywhere: uses, definition sites, types, attributes. All return the same object where nothing
+changed; `map_expr` and `Substitution` enter a shared node once, and do not recurse into expressions.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from pypto.core.errors import InternalError, internal_error
 from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
 from pypto.ir.node import expect_all
 from pypto.ir.program import Function
-from pypto.ir.stmt import ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
+from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
+from pypto.ir.walk import map_substatements
 
 _CONSTANTS = (ConstInt, ConstFloat, ConstBool)
 
@@ -40,6 +40,15 @@ def map_expr(expr: Expr, leave: Callable[[Expr], Expr]) -> Expr:
         done[id(node)] = leave(rebuilt)
         keep.append(node)
     return done[id(expr)]
+
+
+def map_values(stmt: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
+    """`stmt` with `f` of what each assignment and evaluation statement in it computes."""
+    if isinstance(stmt, AssignStmt):
+        return stmt.replace(value=f(stmt.value))
+    if isinstance(stmt, EvalStmt):
+        return stmt.replace(expr=f(stmt.expr))
+    return map_substatements(stmt, lambda inner: map_values(inner, f))
 
 
 def _same_type(type: Type) -> Type:

@@ -22,6 +22,7 @@ from pypto.ir.stmt import (
     Stmt,
     WhileStmt,
     YieldStmt,
+    flatten_stmts,
 )
 from pypto.ir.types import Type
 
@@ -115,8 +116,6 @@ def type_exprs(type: Type) -> Sequence[Expr]:
 def map_substatements(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
     """Copy-on-write: `f` over the statements directly inside `stmt`; changed sequences get their normal
     form."""
-    from pypto.ir.stmt import flatten_stmts
-
     if isinstance(stmt, SeqStmts):
         mapped = [f(inner) for inner in stmt.stmts_]
         if all(new is old for new, old in zip(mapped, stmt.stmts_, strict=True)):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.ir.op_registry import create_op_call
-from pypto.ir.rewrite import definitions_of
+from pypto.ir.rewrite import definitions_of, map_values
 from pypto.ir.walk import exprs_of, map_substatements, substatements, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.storage import constant_trip_count, yielded_values
@@ -75,13 +75,14 @@ class _Fences:
         if not isinstance(stmt, ir.ForStmt):
             return map_substatements(stmt, self._inside)
         fences: list[ir.Stmt] = []
-        replaced: dict[ir.Submit, ir.Submit] = {}
+        replaced: dict[ir.Expr, ir.Expr] = {}
         for array, consumers in self._by_array(stmt).items():
             fence = self._fence(array, consumers, stmt.span)
             if fence is not None:
                 fences.append(fence)
                 replaced.update((each.submit, each.submit.replace(deps=[fence.var])) for each in consumers)
-        loop = map_substatements(_with_submits(stmt, replaced) if replaced else stmt, self._inside)
+        waiting = map_values(stmt, lambda value: replaced.get(value, value))
+        loop = map_substatements(waiting, self._inside)
         return ir.flatten_stmts([*fences, loop], stmt.span) if fences else loop
 
     def _fence(self, array: ir.Var, consumers: list[_Consumer], span: ir.Span) -> ir.AssignStmt | None:
@@ -182,14 +183,3 @@ class _SameArrays:
 def _written_array(value: ir.Expr) -> ir.Expr:
     is_update = isinstance(value, ir.Call) and value.op.name == "array.update_element"
     return value.args_[0] if isinstance(value, ir.Call) and is_update else value
-
-
-def _with_submits(stmt: ir.Stmt, replaced: dict[ir.Submit, ir.Submit]) -> ir.Stmt:
-    def rewrite(inner: ir.Stmt) -> ir.Stmt:
-        if isinstance(inner, ir.AssignStmt) and isinstance(inner.value, ir.Submit):
-            return inner.replace(value=replaced.get(inner.value, inner.value))
-        if isinstance(inner, ir.EvalStmt) and isinstance(inner.expr, ir.Submit):
-            return inner.replace(expr=replaced.get(inner.expr, inner.expr))
-        return map_substatements(inner, rewrite)
-
-    return rewrite(stmt)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from pypto import ir
 from pypto.ir.op_registry import get_op_def
-from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
+from pypto.ir.rewrite import map_values
+from pypto.ir.walk import exprs_of, walk_stmts
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.lane_regions import unfold_lane_regions
 from pypto.passes.storage import is_builtin
@@ -164,15 +165,7 @@ def _calls(function: ir.Function) -> list[ir.Call | ir.Submit]:
 def _placed(function: ir.Function, func_type: ir.FunctionType) -> ir.Function:
     """The function as a kernel of that core type; placement hints on its calls have served."""
     function = unfold_lane_regions(function)
-    return function.replace(func_type=func_type, body=_without_placements(function.body))
-
-
-def _without_placements(stmt: ir.Stmt) -> ir.Stmt:
-    if isinstance(stmt, ir.AssignStmt):
-        return stmt.replace(value=_without_placement(stmt.value))
-    if isinstance(stmt, ir.EvalStmt):
-        return stmt.replace(expr=_without_placement(stmt.expr))
-    return map_substatements(stmt, _without_placements)
+    return function.replace(func_type=func_type, body=map_values(function.body, _without_placement))
 
 
 def _without_placement(expr: ir.Expr) -> ir.Expr:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from pypto import ir
 from pypto.ir.entry_points import ORCHESTRATING, called_orchestrations
-from pypto.ir.rewrite import map_expr
-from pypto.ir.walk import map_substatements, walk
+from pypto.ir.rewrite import map_expr, map_values
+from pypto.ir.walk import walk
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.inline_functions import callees_first, expand_function
 from pypto.passes.inline_splice import InlineCallee, prepare_callee
@@ -120,14 +120,7 @@ class _Variants:
 
     def with_plain_calls(self, function: ir.Function) -> ir.Function:
         """Return `function` with its dispatches of orchestrations as calls."""
-        return function.replace(body=self._stmt(function.body))
-
-    def _stmt(self, stmt: ir.Stmt) -> ir.Stmt:
-        if isinstance(stmt, ir.AssignStmt):
-            return stmt.replace(value=map_expr(stmt.value, self._expr))
-        if isinstance(stmt, ir.EvalStmt):
-            return stmt.replace(expr=map_expr(stmt.expr, self._expr))
-        return map_substatements(stmt, self._stmt)
+        return function.replace(body=map_values(function.body, lambda value: map_expr(value, self._expr)))
 
     def _expr(self, expr: ir.Expr) -> ir.Expr:
         if not isinstance(expr, (ir.Call, ir.Submit)) or expr.op.name not in self._called:
@@ -166,8 +159,4 @@ def _without_tracking(stmt: ir.Stmt, tensors: set[ir.Var]) -> ir.Stmt:
         positions.update(expr.attrs_.get("arg_direction_overrides", ()))
         return expr.replace(attrs={**expr.attrs_, "arg_direction_overrides": sorted(positions)})
 
-    if isinstance(stmt, ir.AssignStmt):
-        return stmt.replace(value=map_expr(stmt.value, exclude))
-    if isinstance(stmt, ir.EvalStmt):
-        return stmt.replace(expr=map_expr(stmt.expr, exclude))
-    return map_substatements(stmt, lambda inner: _without_tracking(inner, tensors))
+    return map_values(stmt, lambda value: map_expr(value, exclude))
