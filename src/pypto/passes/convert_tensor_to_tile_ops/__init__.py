@@ -8,7 +8,8 @@ callers supply:
    accordingly (`function.py`, `kernel.py`, one converter per operator in `converters.py`);
 2. returned tiles leave through added `Out` parameters (`returns.py`);
 3. written `In` parameters get the direction that says so (`directions.py`);
-4. every dispatch passes the added outputs, and callers' parameters follow in direction (`call_sites.py`).
+4. every dispatch passes the added outputs, and callers' parameters follow in direction (`call_sites.py`);
+5. valid extents that only callers know become scalar parameters (`valid_extents.py`).
 
 Where a load stands is a matter of correctness: it sees every earlier write to the same memory, whatever name
 the write was made through, and none that comes later.
@@ -23,6 +24,7 @@ from pypto.passes.convert_tensor_to_tile_ops.call_sites import Output, pass_outp
 from pypto.passes.convert_tensor_to_tile_ops.directions import lift_callers
 from pypto.passes.convert_tensor_to_tile_ops.function import LoweredKernel, lower_kernel
 from pypto.passes.convert_tensor_to_tile_ops.kernel import NoTileConversion
+from pypto.passes.convert_tensor_to_tile_ops.valid_extents import pass_valid_extents
 from pypto.passes.flatten_call_expr import flatten_function
 from pypto.passes.storage import ALL_VIEWS, ProgramStorage
 
@@ -58,7 +60,8 @@ def _convert(program: ir.Program) -> ir.Program:
         for name, function in callers_ready.functions_.items()
     }  # fmt: skip
     converted = callers_ready.replace(functions=functions)
-    return lift_callers(converted, ProgramStorage(converted, views=ALL_VIEWS))
+    lifted = lift_callers(converted, ProgramStorage(converted, views=ALL_VIEWS))
+    return pass_valid_extents(lifted)
 
 
 def _with_named_tensors(function: ir.Function) -> ir.Function:

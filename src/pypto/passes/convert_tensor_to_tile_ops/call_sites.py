@@ -7,7 +7,7 @@ which speaks of the caller's variables, its attributes and its launch fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -19,9 +19,9 @@ from pypto.passes.convert_tensor_to_tile_ops.kernel import LocalNames
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.storage import definitions, is_builtin, resolve
 
-__all__ = ["Output", "pass_outputs"]
+__all__ = ["WRAPPERS", "Dispatch", "Output", "map_dispatches", "pass_outputs", "wrappers_callees_first"]
 
-_WRAPPERS = (ir.FunctionType.Group, ir.FunctionType.Spmd)
+WRAPPERS = (ir.FunctionType.Group, ir.FunctionType.Spmd)
 Dispatch = ir.Call | ir.Submit
 
 
@@ -46,19 +46,19 @@ def pass_outputs(program: ir.Program, kernels: Outputs) -> ir.Program:
     if not outputs:
         return program
     functions = dict(program.functions_)
-    for name in _wrappers_callees_first(program):
+    for name in wrappers_callees_first(program):
         functions[name], added = _through_wrapper(functions[name], program, outputs)
         if added:
             outputs[name] = added
     for name, function in program.functions_.items():
-        if function.func_type not in _WRAPPERS:
+        if function.func_type not in WRAPPERS:
             functions[name] = _allocating(function, program, outputs)
     return program.replace(functions=functions)
 
 
-def _wrappers_callees_first(program: ir.Program) -> list[str]:
+def wrappers_callees_first(program: ir.Program) -> list[str]:
     """The wrappers of a program, each after the wrappers that it dispatches (cycles are cut somewhere)."""
-    wrappers = {name: f for name, f in program.functions_.items() if f.func_type in _WRAPPERS}
+    wrappers = {name: f for name, f in program.functions_.items() if f.func_type in WRAPPERS}
     order: dict[str, None] = {}
     entered: set[str] = set()
     for root in wrappers:
@@ -102,7 +102,7 @@ def _through_wrapper(
             added.append(Output(own, type))
         return [], call.replace(args=[*call.args_, *extra])
 
-    body = _map_dispatches(function.body, extend, outputs)
+    body = map_dispatches(function.body, extend, outputs)
     if not added:
         return function, ()
     declared = [*zip(function.params_, function.param_directions_, strict=True), *params]
@@ -145,7 +145,7 @@ def _allocating(function: ir.Function, program: ir.Program, outputs: Outputs) ->
             creates.append(ir.AssignStmt(extra[-1], create, call.span))
         return creates, call.replace(args=[*call.args_, *extra])
 
-    body = _map_dispatches(function.body, extend, outputs)
+    body = map_dispatches(function.body, extend, outputs)
     return function if body is function.body else function.replace(body=body)
 
 
@@ -186,8 +186,8 @@ def _in_terms_of_caller(call: Dispatch, output: Output, program: ir.Program) -> 
     return type.replace(tensor_view=type.tensor_view.copy(()))
 
 
-def _map_dispatches(
-    body: ir.Stmt, extend: Callable[[Dispatch], tuple[list[ir.Stmt], Dispatch]], outputs: Outputs
+def map_dispatches(
+    body: ir.Stmt, extend: Callable[[Dispatch], tuple[list[ir.Stmt], Dispatch]], outputs: Container[str]
 ) -> ir.Stmt:
     """Replace each dispatch of a function in `outputs`, with statements in front."""
 
@@ -217,7 +217,7 @@ def _map_dispatches(
     return rewrite(body)
 
 
-def _check_no_dispatch_inside(stmt: ir.Stmt, outputs: Outputs) -> None:
+def _check_no_dispatch_inside(stmt: ir.Stmt, outputs: Container[str]) -> None:
     if isinstance(stmt, (ir.ReturnStmt, ir.YieldStmt)):
         for value in stmt.value_:
             if isinstance(value, (ir.Call, ir.Submit)) and value.op.name in outputs:

@@ -1,0 +1,107 @@
+"""Programs as models write them, each checked against numpy."""
+
+# ruff: noqa: RET504 - programs of the DSL are what is tested
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto import ir
+
+CORE = pl.Level.CORE_GROUP
+T = pl.dynamic("T")
+VALID = pl.dynamic("VALID")
+
+
+@pytest.fixture(autouse=True)
+def build_dir(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYPTO_PROG_BUILD_DIR", str(tmp_path))
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def count(n: int) -> np.ndarray:
+    return np.array([n], np.int32)
+
+
+# -- windows that are valid in part, made outside of the kernel that reads them ------------------------------
+
+
+def test_a_scope_pads_a_window_whose_valid_extent_is_read_outside_of_it():
+    @pl.jit
+    def padded(
+        a: pl.Tensor[[T, 64], pl.FP32], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[16, 65], pl.FP32]]
+    ):
+        width = pl.cast(pl.tensor.read(n, [0]), pl.INDEX)
+        window = pl.slice(a, [16, 64], [16, 0], valid_shape=[16, width])
+        with pl.at(level=CORE):
+            full = pl.fillpad(window, pad_value=pl.PadValue.zero)
+            out = pl.assemble(out, full, [0, 0])
+        with pl.at(level=CORE):
+            out = pl.assemble(out, pl.row_sum(window), [0, 64])
+        return out
+
+    a = numbers(48, 64)
+    for n in (20, 64):
+        out = zeros(16, 65)
+        padded(a, count(n), out)
+        expected = np.where(np.arange(64) < n, a[16:32], 0)
+        np.testing.assert_array_equal(out[:, :64], expected)
+        np.testing.assert_allclose(out[:, 64], expected.sum(1), atol=1e-4)
+
+
+def test_the_blocks_of_a_launch_know_the_valid_extent_of_a_window_made_outside():
+    @pl.jit
+    def padded(
+        a: pl.Tensor[[T, 64], pl.FP32], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]]
+    ):
+        width = pl.cast(pl.tensor.read(n, [0]), pl.INDEX)
+        window = pl.slice(a, [32, 64], [16, 0], valid_shape=[32, width])
+        for block in pl.spmd(2):
+            part = pl.slice(window, [16, 64], [block * 16, 0])
+            out = pl.assemble(out, pl.fillpad(part, pad_value=pl.PadValue.zero), [block * 16, 0])
+        return out
+
+    a, out = numbers(48, 64), zeros(32, 64)
+    padded(a, count(20), out)
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < 20, a[16:48], 0))
+
+
+def test_a_kernel_computes_with_the_symbol_of_a_valid_region_in_its_signature():
+    @pl.program
+    class Padded:
+        @pl.function(type=pl.FunctionType.InCore)
+        def pad(
+            self,
+            a: pl.Tensor[
+                [16, 64], pl.FP32, pl.TensorView(valid_shape=[16, VALID], layout=pl.TensorLayout.ND)
+            ],
+            out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+        ) -> pl.Tensor[[16, 64], pl.FP32]:
+            part = pl.load(a, [0, 0], [16, 64], valid_shape=[16, VALID])
+            full = pl.tile.fillpad(part, pad_value=pl.PadValue.zero)
+            return pl.store(full, [0, 0], out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            a: pl.Tensor[[T, 64], pl.FP32],
+            n: pl.Tensor[[1], pl.INT32],
+            out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+        ) -> pl.Tensor[[16, 64], pl.FP32]:
+            width = pl.cast(pl.tensor.read(n, [0]), pl.INDEX)
+            window = pl.slice(a, [16, 64], [16, 0], valid_shape=[16, width])
+            out = self.pad(window, out)
+            return out
+
+    a, out = numbers(48, 64), zeros(16, 64)
+    ir.compile(Padded, dump_passes=False)(a, count(20), out)
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < 20, a[16:32], 0))
