@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto import ir
+from pypto.backend.toolchain import kernel_include_dir
 from pypto.ir.distributed_compiled_program import DistributedCompiledProgram, DistributedConfig
 from pypto.runtime import DistributedWorker, RunConfig
+from pypto.runtime.distributed import windows
 
 N = 8
 ROWS = pl.dynamic("ROWS")
@@ -434,3 +437,9 @@ def test_arguments_are_checked():
 def test_impossible_configurations_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         DistributedConfig(**options)
+
+
+def test_kernels_and_the_runtime_agree_on_the_communication_context():
+    header = (kernel_include_dir() / "pypto_windows.h").read_text()
+    constants = dict(re.findall(r"constexpr \w+ (\w+) = (\d+);", header))
+    assert constants == {"MOST_RANKS": str(windows.MOST_RANKS), "COMM_BYTES": str(windows._CONTEXT_BYTES)}

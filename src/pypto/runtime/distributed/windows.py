@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 from pypto.core.dtype import DataType
-from pypto.ir.comm_layout import RANK_ID_OFFSET, RANK_NUM_OFFSET, WINDOW_SLOT_STRIDE, WINDOWS_IN_OFFSET
+from pypto.ir.comm_layout import (
+    COMM_CTX_SIZE,
+    RANK_ID_OFFSET,
+    RANK_NUM_OFFSET,
+    WINDOW_SLOT_STRIDE,
+    WINDOWS_IN_OFFSET,
+)
 from pypto.runtime.array_types import numpy_dtype, runtime_shape
 
 MOST_RANKS = 64
-_CONTEXT_BYTES = 1088
-_ABORTED_OFFSET = 24
 _ALIGNMENT = 64
+_CONTEXT_BYTES = -(-COMM_CTX_SIZE // _ALIGNMENT) * _ALIGNMENT  # so that the window behind it is aligned
+_ABORTED_OFFSET = 24  # a reserved word of the context
 
 
 class WindowBuffer:
