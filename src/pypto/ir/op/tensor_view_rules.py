@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pypto.core.dtype import DataType
 from pypto.ir.enums import PadValue, TensorLayout
-from pypto.ir.expr import ConstInt, Expr
+from pypto.ir.expr import ConstFloat, ConstInt, Expr
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.extents import (
     ONE,
+    add,
     all_same,
     as_int,
+    ceildiv,
     const,
     equal,
     is_one,
@@ -110,8 +112,6 @@ def full(args: Args, kwargs: Kwargs) -> Type:
 
 def check_constant(op: str, value: Expr) -> None:
     """ValueError unless the fill value is a number known when compiling."""
-    from pypto.ir.expr import ConstFloat
-
     if not isinstance(value, (ConstInt, ConstFloat)):
         raise ValueError(
             f"The operator {op} requires value to be a constant number; use expands for a scalar known at "
@@ -339,8 +339,6 @@ def concat(args: Args, kwargs: Kwargs) -> Type:
 
 def concat_shape(op: str, a: Extents, a_dtype: DataType, b: Extents, b_dtype: DataType) -> list[Expr]:
     """Shape of two matrices side by side (both levels)."""
-    from pypto.ir.op.extents import add
-
     if len(a) != 2 or len(b) != 2:
         raise ValueError(f"The operator {op} requires 2D operands, got {show_all(a)} and {show_all(b)}")
     if a_dtype is not b_dtype:
@@ -651,8 +649,6 @@ def _check_split_operand(op: str, source: TensorType, kwargs: Kwargs) -> int | N
 
 def aiv_shard(args: Args, kwargs: Kwargs) -> Type:
     """``tensor.aiv_shard``: one lane's half."""
-    from pypto.ir.op.extents import ceildiv
-
     op = "tensor.aiv_shard"
     source = tensor_of(args[0])
     axis = _check_split_operand(op, source, kwargs)

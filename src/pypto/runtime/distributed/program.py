@@ -16,6 +16,7 @@ from pypto.codegen.artifact import HOST_CODE, write_whole
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import metadata
+from pypto.runtime.arguments import ArgumentBinder
 from pypto.runtime.compiled_program import NEXT_LEVELS, OrchestrationProgram
 from pypto.runtime.metadata import CallSignature, ParamInfo
 from pypto.runtime.run_config import RunConfig
@@ -129,8 +130,6 @@ class DistributedCompiledProgram:
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         """Start the ranks, run once, stop them. In place with all arguments; without the outputs these are
         made and returned."""
-        from pypto.runtime.arguments import ArgumentBinder
-
         complete, result = ArgumentBinder(self.signature, self.kind).complete(args)
         with self.prepare(config) as worker:
             worker(*complete)
