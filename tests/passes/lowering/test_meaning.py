@@ -669,6 +669,25 @@ def test_loop_that_keeps_its_tensor_is_returned_beside_one_from_the_same_tensor_
     check_meaning(P, random_args((4, 32), (4, 32), (4, 32)))
 
 
+def test_view_of_a_tensor_sees_what_the_kernel_has_written_to_the_tensor():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[4, 32], pl.FP32],
+            y: pl.InOut[pl.Tensor[[4, 32], pl.FP32]],
+            o: pl.Out[pl.Tensor[[8, 16], pl.FP32]],
+        ) -> pl.Tensor[[8, 16], pl.FP32]:
+            view = pl.reshape(y, [8, 16])
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.assemble(y, pl.neg(x), [0, 0])
+                o = pl.assemble(o, pl.add(view, view), [0, 0])
+            return o
+
+    check_meaning(P, random_args((4, 32), (4, 32), (8, 16)))
+
+
 def test_group_hands_out_what_its_kernel_computes_anew():
     @pl.program
     class P:

@@ -24,6 +24,7 @@ from pypto.passes.convert_tensor_to_tile_ops.call_sites import Output, pass_outp
 from pypto.passes.convert_tensor_to_tile_ops.directions import lift_callers
 from pypto.passes.convert_tensor_to_tile_ops.function import LoweredKernel, lower_kernel
 from pypto.passes.convert_tensor_to_tile_ops.kernel import NoTileConversion
+from pypto.passes.convert_tensor_to_tile_ops.shared_arguments import shared_arguments
 from pypto.passes.convert_tensor_to_tile_ops.valid_extents import pass_valid_extents
 from pypto.passes.flatten_call_expr import flatten_function
 from pypto.passes.storage import ALL_VIEWS, ProgramStorage
@@ -81,8 +82,9 @@ def _with_named_tensors(function: ir.Function) -> ir.Function:
 
 def _lower_kernels(program: ir.Program) -> dict[str, LoweredKernel]:
     dispatches = ProgramStorage(program, views=ALL_VIEWS)
+    shared = shared_arguments(program, dispatches)
     return {
-        name: lower_kernel(function, program, dispatches)
+        name: lower_kernel(function, program, dispatches, shared.get(name, frozenset()))
         for name, function in program.functions_.items()
         if ir.is_incore_type(function.func_type) and "external_source" not in function.attrs_
     }

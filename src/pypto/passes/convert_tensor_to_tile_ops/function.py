@@ -33,8 +33,13 @@ class LoweredKernel:
     outputs: Sequence[AddedOutput]
 
 
-def lower_kernel(function: ir.Function, program: ir.Program, dispatches: ProgramStorage) -> LoweredKernel:
-    """Convert one kernel of `program`."""
+def lower_kernel(
+    function: ir.Function,
+    program: ir.Program,
+    dispatches: ProgramStorage,
+    shared: frozenset[tuple[int, int]] = frozenset(),
+) -> LoweredKernel:
+    """Convert one kernel of `program`; `shared` are pairs of parameters that may be the same memory."""
     function = without_tuple_literals(function)
     storage = kernel_storage(function, dispatches)
     _check_kinds_of_stores(function, storage)
@@ -43,7 +48,7 @@ def lower_kernel(function: ir.Function, program: ir.Program, dispatches: Program
     outputs: Sequence[AddedOutput] = ()
     if _has_tensor_work(function, storage) or meant:
         lowering = KernelLowering(
-            function, program, storage, matrix_operands(function), CONVERTERS, PASS_THROUGH
+            function, program, storage, matrix_operands(function), CONVERTERS, PASS_THROUGH, shared
         )
         statements = lowering.lower_body(_with_meant_returns(body, meant) if meant else body)
         statements, outputs = add_outputs(function, statements, lowering.names)

@@ -78,6 +78,7 @@ class KernelLowering:
         matrix_operands: frozenset[ir.Var],
         converters: Mapping[str, Converter],
         pass_through: frozenset[str],
+        shared: frozenset[tuple[int, int]] = frozenset(),
     ) -> None:
         self.names = LocalNames(function)
         self.span = function.span
@@ -87,6 +88,11 @@ class KernelLowering:
         self._converters = converters
         self._pass_through = pass_through
         self._params = {param: index for index, param in enumerate(function.params_)}
+        self._same_memory: dict[ir.Var, set[ir.Var]] = {}  # parameters that may be one tensor
+        for a, b in shared:
+            first, second = function.params_[a], function.params_[b]
+            self._same_memory.setdefault(first, set()).add(second)
+            self._same_memory.setdefault(second, set()).add(first)
         self._renamed: dict[ir.Var, ir.Expr] = {}
         self._block: list[ir.Stmt] = []
         self._entry_loads: dict[ir.Var, ir.AssignStmt] = {}
@@ -225,6 +231,7 @@ class KernelLowering:
 
     def _invalidate(self, roots: frozenset[ir.Var]) -> None:
         if roots:
+            roots = roots.union(*(self._same_memory.get(root, ()) for root in roots))
             self._written |= roots
             self._tiles = {
                 key: tile for key, tile in self._tiles.items() if not roots & self._storage.roots_of(key[0])
