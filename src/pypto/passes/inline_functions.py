@@ -52,7 +52,7 @@ def _inline_program(program: ir.Program) -> ir.Program:
 
 def callees_first(inline: Mapping[str, ir.Function]) -> list[str]:
     """Order functions so that callees precede callers; raises ValueError on a cycle."""
-    edges = {name: _called_among(function, inline) for name, function in inline.items()}
+    edges = {name: called_among(function, inline) for name, function in inline.items()}
     ordered: list[str] = []
     done: set[str] = set()
     for root in inline:
@@ -74,9 +74,10 @@ def callees_first(inline: Mapping[str, ir.Function]) -> list[str]:
     return ordered
 
 
-def _called_among(function: ir.Function, inline: Mapping[str, ir.Function]) -> list[str]:
+def called_among(function: ir.Function, inline: Mapping[str, ir.Function]) -> list[str]:
+    """Which of these functions the body calls or submits, each once."""
     names: dict[str, None] = {}
-    for node in walk(function.body):
+    for node in walk(function.body, once=True):
         if (
             isinstance(node, ir.Call | ir.Submit)
             and isinstance(node.op, ir.GlobalVar)

@@ -21,7 +21,7 @@ from pypto.ir.entry_points import ORCHESTRATING, called_orchestrations
 from pypto.ir.rewrite import map_expr, map_values
 from pypto.ir.walk import walk
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
-from pypto.passes.inline_functions import callees_first, expand_function
+from pypto.passes.inline_functions import called_among, callees_first, expand_function
 from pypto.passes.inline_splice import InlineCallee, prepare_callee
 from pypto.passes.outline.names import VariableNames
 from pypto.passes.task_completion import with_completion
@@ -41,7 +41,7 @@ def _inline(program: ir.Program) -> ir.Program:
     called = called_orchestrations(program)
     if not called:
         return program
-    callees_first({name: f for name, f in program.functions_.items() if name in called})
+    callees_first({name: f for name, f in program.functions_.items() if name in called})  # refuses a cycle
     variants = _Variants(program.functions_, called)
     plain = {
         name: variants.with_plain_calls(f)
@@ -76,7 +76,7 @@ def _expand(function: ir.Function, callees: Mapping[str, InlineCallee]) -> ir.Fu
 def _reaches_orchestration(function: ir.Function, inlined: Mapping[str, ir.Function]) -> bool:
     pending, seen = [function], set()
     while pending:
-        for name in _called(pending.pop(), inlined):
+        for name in called_among(pending.pop(), inlined):
             if name in seen:
                 continue
             seen.add(name)
@@ -84,12 +84,6 @@ def _reaches_orchestration(function: ir.Function, inlined: Mapping[str, ir.Funct
                 return True
             pending.append(inlined[name])
     return False
-
-
-def _called(function: ir.Function, among: Mapping[str, ir.Function]) -> Iterable[str]:
-    for node in walk(function.body, once=True):
-        if isinstance(node, ir.Call) and node.op.name in among:
-            yield node.op.name
 
 
 @dataclass(frozen=True, slots=True)
