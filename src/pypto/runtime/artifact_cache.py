@@ -21,6 +21,7 @@ import msgpack  # type: ignore[import-untyped]
 
 import pypto
 from pypto import ir, passes
+from pypto.codegen.artifact import write_whole
 from pypto.compile_profiling import get_active_profiler
 from pypto.ir.op_conversion import registered_conversions
 from pypto.ir.serialization import serialize
@@ -42,11 +43,7 @@ class Artifact:
     def write(self, root: Path) -> None:
         """Write the files, each whole, in the order of the first time: what makes it loadable comes last."""
         for name, text in self.files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.tmp")
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            write_whole(root / name, text)
 
 
 def key_of(program: ir.Program, context: PassContext, settings: Sequence[object]) -> str | None:
