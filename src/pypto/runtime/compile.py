@@ -98,6 +98,7 @@ def compile(
     steering = (strategy, backend, analyze_auto_scopes_for_deps)
     key = None if watched else artifact_cache.key_of(program, context, steering)
     known = artifact_cache.find(key) if key is not None else None
+    lowered: ir.Program | None = None
     with _profile(root, profiling) as stage:
         with stage("passes"), context:
             if known is not None:
@@ -110,29 +111,20 @@ def compile(
                 check_dispatches(lowered)
         with stage("codegen"), binary_context_lock(root):
             _clear_for_build(root)
+            host = None if lowered is None else host_entry(lowered)
             if known is not None:
                 known.write(root)
                 functions = [program.functions_[name] for name in known.orchestrations]
             else:
+                assert lowered is not None
                 files = write_artifact(lowered, root)
                 functions = _orchestrations(lowered)
-                if key is not None and host_entry(lowered) is None:
+                if key is not None and host is None:
                     artifact_cache.keep(key, program, root, files, [f.name for f in functions])
-            host = host_entry(lowered) if known is None else None
             signatures = _write_sidecars(program, functions, root, chosen, backend, alone=host is None)
-            if host is not None:
-                signature = metadata.signature_of(program.get_function(host.name) or host)
+            if lowered is not None and host is not None:
                 config = distributed_config or DistributedConfig()
-                write_distributed_sidecar(root, signature, chosen, backend, config)
-    if host is not None:
-        return DistributedCompiledProgram(
-            lowered,
-            root,
-            backend_type=backend,
-            platform=chosen,
-            distributed_config=config,
-            _signature=signature,
-        )
+                return _distributed(program, lowered, host, root, chosen, backend, config)
     return CompiledProgram(program, root, backend_type=backend, platform=chosen, _signatures=signatures)
 
 
@@ -226,6 +218,28 @@ def _clear_for_build(root: Path) -> None:
             for temporary in folder.glob(pattern):
                 temporary.unlink(missing_ok=True)
         remove_markers(folder)
+
+
+def _distributed(
+    program: ir.Program,
+    lowered: ir.Program,
+    host: ir.Function,
+    root: Path,
+    platform: str,
+    backend: BackendType,
+    config: DistributedConfig,
+) -> DistributedCompiledProgram:
+    """Write the metadata of a program for several ranks, and make what the user holds of it."""
+    signature = metadata.signature_of(program.get_function(host.name) or host)
+    write_distributed_sidecar(root, signature, platform, backend, config)
+    return DistributedCompiledProgram(
+        lowered,
+        root,
+        backend_type=backend,
+        platform=platform,
+        distributed_config=config,
+        _signature=signature,
+    )
 
 
 def _orchestrations(lowered: ir.Program) -> list[ir.Function]:
