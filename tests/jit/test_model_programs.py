@@ -105,3 +105,52 @@ def test_a_kernel_computes_with_the_symbol_of_a_valid_region_in_its_signature():
     a, out = numbers(48, 64), zeros(16, 64)
     ir.compile(Padded, dump_passes=False)(a, count(20), out)
     np.testing.assert_array_equal(out, np.where(np.arange(64) < 20, a[16:32], 0))
+
+
+# -- names that mean something else in every block -----------------------------------------------------------
+
+
+def test_a_name_of_an_inner_loop_means_a_value_of_another_type_after_it():
+    @pl.jit
+    def scaled(x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+        with pl.at(level=CORE):
+            for i in pl.range(2):
+                for j in pl.range(2):
+                    t = pl.load(x, [i * 16, j * 32], [16, 32])
+                    t = pl.mul(t, 2.0)
+                    y = pl.store(t, [i * 16, j * 32], y)
+                t = pl.load(y, [i * 16, 0], [16, 64])
+                t = pl.add(t, 1.0)
+                y = pl.store(t, [i * 16, 0], y)
+            t = pl.load(y, [0, 0], [32, 64])
+            y = pl.store(pl.mul(t, 0.5), [0, 0], y)
+        return y
+
+    x, y = numbers(32, 64), zeros(32, 64)
+    scaled(x, y)
+    np.testing.assert_array_equal(y, (2 * x + 1) / 2)
+
+
+def test_a_name_of_a_loop_variable_means_a_value_in_the_inner_loop_of_a_later_loop():
+    @pl.jit
+    def picked(
+        x: pl.Tensor[[T, 64], pl.FP32],
+        order: pl.Tensor[[8], pl.INT32],
+        y: pl.Out[pl.Tensor[[8, 64], pl.FP32]],
+    ):
+        with pl.at(level=CORE):
+            for row in pl.range(8):
+                y = pl.assemble(y, pl.neg(x[row : row + 1, :]), [row, 0])
+        for block in pl.range(2):
+            for i in pl.range(4):
+                place = block * 4 + i
+                row = pl.tensor.read(order, [place])
+                with pl.at(level=CORE):
+                    start = pl.cast(row, pl.INDEX)
+                    y = pl.assemble(y, pl.add(x[start : start + 1, :], y[place : place + 1, :]), [place, 0])
+        return y
+
+    x, y = numbers(32, 64), zeros(8, 64)
+    order = np.array([31, 3, 0, 7, 9, 9, 1, 30], np.int32)
+    picked(x, order, y)
+    np.testing.assert_array_equal(y, x[order] - x[:8])

@@ -77,8 +77,8 @@ class SpecialisedBody:
         """Whether an assignment to the name of `old` makes a new variable, possibly of another type.
 
         It does in the block where `old` was made, since from there on nothing else can mean `old`. It also
-        does with another type in a block of the same depth that follows. It never does in the other branch
-        of an `if`: both branches assign one variable.
+        does with another type once that block has been left. It never does in the other branch of an `if`:
+        both branches assign one variable.
         """
         home = self._homes.get(old)
         if home is None:
@@ -86,12 +86,12 @@ class SpecialisedBody:
         here = p.names.path
         if home.scopes[-1] is here[-1]:
             return True
-        if same_type or len(home.frames) != len(p.frames):
+        if same_type:
             return False
         for theirs, ours in zip(home.scopes, here, strict=False):
             if theirs is not ours:
                 return not any(_is_in(theirs, f.branches) and _is_in(ours, f.branches) for f in p.frames)
-        return False
+        return len(home.scopes) > len(here)
 
     def _bridge_carries(self, p: FunctionParser, loop: ast.For | ast.While) -> None:
         """Start a variable before a loop for each name that the loop carries from a loop beside it."""
@@ -279,10 +279,19 @@ def _read_first(body: Sequence[ast.stmt]) -> set[str]:
     read: set[str] = set()
     assigned: set[str] = set()
     for statement in body:
-        if isinstance(statement, ast.With):
-            inner = _read_first(statement.body).union(*map(_loaded_names, statement.items))
-        else:
-            inner = _loaded_names(statement)
+        match statement:
+            case ast.With():
+                inner = _read_first(statement.body).union(*map(_loaded_names, statement.items))
+            case ast.For():
+                inner = _read_first(statement.body) - _stored_names(statement.target)
+                inner |= _loaded_names(statement.iter)
+            case ast.While():
+                inner = _read_first(statement.body) | _loaded_names(statement.test)
+            case ast.If():
+                inner = _read_first(statement.body) | _read_first(statement.orelse)
+                inner |= _loaded_names(statement.test)
+            case _:
+                inner = _loaded_names(statement)
         read |= inner - assigned
         if not isinstance(statement, (ast.If, ast.For, ast.While)):
             assigned |= _stored_names(statement)
