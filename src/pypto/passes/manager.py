@@ -159,8 +159,8 @@ class PassManager:
             if factory_name == "auto_derive_task_dependencies":
                 options["analyze_auto_scopes"] = self.analyze_auto_scopes_for_deps
             made = factory(**options)
-            preparation = getattr(passes, _PREPARED_BY.get(factory_name, ""), None)
-            built.append(made if preparation is None else prepared_by(preparation(), made))
+            preparation = _PREPARED_BY.get(factory_name)
+            built.append(made if preparation is None else prepared_by(getattr(passes, preparation)(), made))
         return built
 
     @property

@@ -11,6 +11,7 @@ import pypto.language as pl
 from pypto import ir, passes
 from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import type_exprs, vars_in
+from pypto.passes import FACTORIES
 from pypto.testing.programs import make_program
 from tests.passes.dedup.node_mutations import mutated
 from tests.passes.dedup.programs import dedup
@@ -18,18 +19,7 @@ from tests.passes.dedup.programs import dedup
 SPAN = ir.Span.unknown()
 INDEX = ir.ScalarType(ir.DataType.INDEX)
 In = ir.ParamDirection.In
-TO_KERNELS = (
-    "inline_functions",
-    "unroll_loops",
-    "ctrl_flow_transform",
-    "convert_to_ssa",
-    "simplify",
-    "normalize_stmt_structure",
-    "flatten_call_expr",
-    "outline_hierarchy_scopes",
-    "outline_incore_scopes",
-    "outline_cluster_scopes",
-)
+TO_KERNELS = FACTORIES[: FACTORIES.index("deduplicate_outlined_kernels")]
 
 
 def outlined(seed: int) -> ir.Program:
