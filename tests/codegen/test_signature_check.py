@@ -227,3 +227,22 @@ def test_constant_index_outside_of_its_tensor_is_refused(access, index, tmp_path
     kernel = f"x = pl.load(a, [0, 0], [64, 64])\n{access}\nx = pl.mul(x, v)\n" + STORED.split("\n", 1)[1]
     with pytest.raises(ValueError, match=rf"Index {index} of dimension \d is outside of .*program\.py:6"):
         ir.compile(program(kernel), tmp_path, dump_passes=False)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_result_that_no_output_parameter_holds_is_warned_about(made, tmp_path, capfd):
+    create = "out = pl.create_tensor([64, 64], dtype=pl.FP32)" if made else "pass"
+    parameter = "" if made else f", out: pl.Out[{TENSOR}]"
+    text = f"""
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, a: {TENSOR}{parameter}) -> {TENSOR}:
+            {create}
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[:] = pl.exp(a)
+            return out
+    """
+    ir.compile(pl.parse_program(textwrap.dedent(text)), tmp_path, dump_passes=False)
+    written = capfd.readouterr()
+    assert ("'main' returns 'out', which is no output parameter" in written.out + written.err) is made

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from pypto.core.dtype import DataType
 from pypto.core.errors import located
 from pypto.core.logging import log_warn
-from pypto.ir.enums import ParamDirection
-from pypto.ir.expr import ConstInt, Expr, Var
+from pypto.ir.enums import FunctionType, ParamDirection
+from pypto.ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, Var
 from pypto.ir.program import Function, Program
-from pypto.ir.stmt import InlineStmt, ReturnStmt
+from pypto.ir.stmt import InlineStmt, ReturnStmt, SeqStmts, Stmt
 from pypto.ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, UnknownType
 from pypto.ir.walk import exprs_of, walk, walk_stmts
 
@@ -24,7 +24,7 @@ __all__ = ["check_signatures"]
 
 def check_signatures(program: Program) -> None:
     """Raise `ValueError` for the first result that contradicts its annotation; warn of outputs that no
-    statement uses."""
+    statement uses, and of results that no caller gets."""
     for function in program.functions_.values():
         if isinstance(function.body, InlineStmt) or "external_source" in function.attrs_:
             continue
@@ -37,6 +37,15 @@ def check_signatures(program: Program) -> None:
                     function.span,
                 )
             )
+    for function, name in _lost_results(program):
+        log_warn(
+            located(
+                f"'{function.name}' returns '{name}', which is no output parameter, so a call returns None. "
+                f"Add a parameter out: pl.Out[pl.Tensor[...]], write out[:] = {name} in the scope that "
+                "computes it, and return out",
+                function.span,
+            )
+        )
 
 
 # --- results
@@ -119,3 +128,36 @@ def _unused_outputs(function: Function) -> Iterator[str]:
             if not (isinstance(stmt, ReturnStmt) and isinstance(expr, Var)):
                 outputs.difference_update(node for node in walk(expr, once=True) if isinstance(node, Var))
     yield from (param.name_hint for param in function.params_ if param in outputs)
+
+
+def _lost_results(program: Program) -> Iterator[tuple[Function, str]]:
+    """The entry functions without outputs that return a tensor of their own, with its name."""
+    candidates = [
+        (function, value.name_hint)
+        for function in program.functions_.values()
+        if function.func_type in (FunctionType.Orchestration, FunctionType.Opaque)
+        and all(direction is ParamDirection.In for direction in function.param_directions_)
+        for stmt in _tail(function.body)
+        if isinstance(stmt, ReturnStmt)
+        for value in stmt.value_
+        if isinstance(value, Var)
+        and isinstance(value.type, TensorType)
+        and value.name_hint not in {param.name_hint for param in function.params_}
+    ]
+    called = _called(program) if candidates else frozenset()
+    yield from ((function, name) for function, name in candidates if function.name not in called)
+
+
+def _tail(body: Stmt) -> Sequence[Stmt]:
+    return body.stmts_[-1:] if isinstance(body, SeqStmts) else (body,)
+
+
+def _called(program: Program) -> frozenset[str]:
+    return frozenset(
+        node.op.name
+        for function in program.functions_.values()
+        for stmt in walk_stmts(function.body)
+        for expr in exprs_of(stmt)
+        for node in walk(expr, once=True)
+        if isinstance(node, (Call, Submit)) and isinstance(node.op, GlobalVar)
+    )
