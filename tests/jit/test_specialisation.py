@@ -655,7 +655,7 @@ def test_arguments_bind_as_in_python(args, kwargs, text):
 
 def test_wrong_arguments_are_named():
     a, c = ones(32, 64), ones(32, 64)
-    with pytest.raises(TypeError, match="Unsupported torch dtype"):
+    with pytest.raises(TypeError, match="Parameter '\\w+': Unsupported torch dtype float64"):
         main.lower(a.astype(np.float64), 3, c)
     with pytest.raises(TypeError, match="Parameter 'a' has 2 dimensions"):
         main.lower(ones(3, 4, 5), 3, c)

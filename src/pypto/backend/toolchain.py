@@ -81,7 +81,7 @@ def find_compiler() -> tuple[str, ...]:
     raise ToolchainError(
         "no C++ compiler found: PYPTO_CXX is not set, none of c++, g++, clang++ is on PATH, and the ziglang "
         "package is not installed. Install a compiler, or get one from PyPI with: pip install ziglang "
-        "(what pip install 'pypto[zig]' adds)"
+        "(the dependency that the extra 'pypto[zig]' of a checkout adds)"
     )
 
 

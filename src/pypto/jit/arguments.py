@@ -128,7 +128,7 @@ def _tensor(parameter: Parameter, symbols: Mapping[int, str], value: Any) -> Fac
             f"Parameter '{parameter.name}' is a tensor; got {type(value).__name__}. "
             f"Pass a tensor, or lower() and compile() without arguments to use the annotations"
         )
-    shape, dtype = [int(extent) for extent in value.shape], _dtype(value)
+    shape, dtype = [int(extent) for extent in value.shape], _dtype(parameter, value)
     if parameter.dims is not None and len(parameter.dims) != len(shape):
         raise TypeError(
             f"Parameter '{parameter.name}' has {len(parameter.dims)} dimensions, "
@@ -145,7 +145,7 @@ def _tensor(parameter: Parameter, symbols: Mapping[int, str], value: Any) -> Fac
     return Fact(extents, dtype, parameter.layout)
 
 
-def _dtype(value: Any) -> ir.DataType:
+def _dtype(parameter: Parameter, value: Any) -> ir.DataType:
     if isinstance(value.dtype, ir.DataType):
         return value.dtype
     name = str(value.dtype).removeprefix("torch.")
@@ -154,7 +154,8 @@ def _dtype(value: Any) -> ir.DataType:
     found = _DTYPES.get(name)
     if found is None:
         raise TypeError(
-            f"Unsupported torch dtype {value.dtype}; supported: {', '.join([*_DTYPES, _PACKED_FP4])}"
+            f"Parameter '{parameter.name}': Unsupported torch dtype {value.dtype}; "
+            f"supported: {', '.join([*_DTYPES, _PACKED_FP4])}"
         )
     return found
 

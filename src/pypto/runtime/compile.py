@@ -75,7 +75,7 @@ def compile(
     already decides, and whatever passes and code generation raise.
     """
     if not isinstance(program, ir.Program):
-        raise TypeError(f"compile needs a Program, got {type(program).__name__}")
+        raise TypeError(f"compile needs a Program, got {type(program).__name__}. {_remedy(program)}")
     backend = backend_of_platform(platform) if platform is not None else backend_type
     set_backend_type(backend)
     check_argument_kinds(program)
@@ -191,6 +191,12 @@ def _profile(root: Path, wanted: bool) -> Iterator[Callable[[str], AbstractConte
         profiler.write_report(root / "report")
     else:
         yield nullcontext
+
+
+def _remedy(given: object) -> str:
+    if hasattr(given, "lower") and callable(given):
+        return "Call the jit function with its arguments, or use its compile(...)"
+    return "Write it as a class under @pl.program; functions under @pl.jit compile themselves"
 
 
 def _make_output_dir(name: str, chosen: Path | str | None) -> Path:
