@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,7 @@ class _DfxOpts:
     enable_scope_stats: bool = False
 
     def any(self) -> bool:
-        return bool(
-            self.enable_chip_swimlane
-            or self.enable_dump_args
-            or self.enable_pmu
-            or self.enable_dep_gen
-            or self.enable_scope_stats
-        )
+        return any(asdict(self).values())
 
     def apply(self, config: RunConfig) -> RunConfig:
         """`config` with these diagnostics."""
@@ -46,13 +40,7 @@ class _DfxOpts:
 
     @classmethod
     def from_run_config(cls, config: RunConfig) -> _DfxOpts:
-        return cls(
-            config.enable_chip_swimlane,
-            config.enable_dump_args,
-            config.enable_pmu,
-            config.enable_dep_gen,
-            config.enable_scope_stats,
-        )
+        return cls(**{each.name: getattr(config, each.name) for each in fields(cls)})
 
 
 @dataclass

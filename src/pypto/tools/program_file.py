@@ -80,7 +80,7 @@ def _builds_a_program(value: object, module: ModuleType) -> bool:
 
 def _is_entry(value: object) -> bool:
     """Whether `value` is a jit function that starts a program."""
-    jit = sys.modules.get("pypto.jit")
+    jit = sys.modules.get("pypto.jit")  # a file with such a function has imported it; for others it is slow
     return jit is not None and isinstance(value, jit.JITFunction) and value.kind in ("orchestration", "host")
 
 
