@@ -19,6 +19,7 @@ from pypto.backend.toolchain import kernel_include_dir
 from pypto.ir.distributed_compiled_program import DistributedCompiledProgram, DistributedConfig
 from pypto.runtime import DistributedWorker, RunConfig
 from pypto.runtime.distributed import windows
+from pypto.runtime.distributed_runner import _tensor_from_continuous
 
 N = 8
 ROWS = pl.dynamic("ROWS")
@@ -360,6 +361,18 @@ def test_sub_workers_run_on_the_host_once_their_arguments_are_written():
         compiled.prepare(callbacks={"chekc": print})
     with pytest.raises(TypeError, match="callback 'check' must be callable"):
         compiled.prepare(callbacks={"check": 3})
+
+
+def test_a_callback_sees_its_argument_as_a_torch_tensor():
+    torch = pytest.importorskip("torch")
+    import ml_dtypes
+
+    for kind, expected in ((np.float32, torch.float32), (ml_dtypes.bfloat16, torch.bfloat16)):
+        array = np.ones((2, 4), kind)
+        tensor = _tensor_from_continuous(array)
+        assert tensor.dtype == expected and tensor.shape == (2, 4)
+        tensor[1, 2] = 3.0
+        assert array[1, 2] == 3.0
 
 
 # -- workers -------------------------------------------------------------------------------------------------
