@@ -765,3 +765,9 @@ def test_a_bool_is_no_scalar_operand(operand: str) -> None:
         InvalidOperationError, match=r"expected Tensor or Tile operands, got \(Tensor, bool\)"
     ):
         value_of("x: pl.Tensor[[8, 8], pl.FP32]", f"pl.add(x, {operand})")
+
+
+def test_a_scalar_before_the_tensor_is_told_to_come_second() -> None:
+    with pytest.raises(InvalidOperationError, match="expected Tensor or Tile operands") as caught:
+        value_of("x: pl.Tensor[[8, 8], pl.FP32]", "pl.sub(1.0, x)")
+    assert caught.value.hint.startswith("The tensor or tile comes first, as in pl.sub(x, 2.0).")

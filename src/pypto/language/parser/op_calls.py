@@ -386,7 +386,7 @@ def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Spa
         raise InvalidOperationError(
             _op_message(op, concise_error_message(error)),
             span=span,
-            hint=_op_hint(args),
+            hint=_op_hint(op, args),
             note=_signature(op) if isinstance(error, TypeError) or "argument" in str(error) else None,
         ) from error
     except Exception as error:
@@ -453,12 +453,15 @@ def _signature(op: OpFunction) -> str:
     return f"{op.module}.{op.name}({', '.join(written)})"
 
 
-def _op_hint(args: list[Any]) -> str | None:
-    scalars = any(
-        isinstance(arg, Scalar) or (isinstance(arg, ir.Expr) and isinstance(arg.type, ir.ScalarType))
-        for arg in args
-    )
-    return _SCALAR_HINT if scalars else None
+def _op_hint(op: OpFunction, args: list[Any]) -> str | None:
+    scalars = [_is_scalar(arg) for arg in args]
+    if scalars[:2] == [True, False] and isinstance(args[1], (Tensor, Tile)):
+        return f"The tensor or tile comes first, as in {op.module}.{op.name}(x, 2.0). {_SCALAR_HINT}"
+    return _SCALAR_HINT if any(scalars) else None
+
+
+def _is_scalar(arg: Any) -> bool:
+    return isinstance(arg, Scalar) or (isinstance(arg, ir.Expr) and isinstance(arg.type, ir.ScalarType))
 
 
 def unwrap_result(result: Any, span: ir.Span) -> ir.Expr:
