@@ -154,3 +154,17 @@ def test_a_name_of_a_loop_variable_means_a_value_in_the_inner_loop_of_a_later_lo
     order = np.array([31, 3, 0, 7, 9, 9, 1, 30], np.int32)
     picked(x, order, y)
     np.testing.assert_array_equal(y, x[order] - x[:8])
+
+
+def test_an_entry_without_a_return_may_end_in_a_call_whose_result_has_no_name():
+    @pl.jit.incore
+    def negate(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        pl.store(pl.neg(pl.load(x, [0, 0], [16, 64])), [0, 0], y)
+
+    @pl.jit
+    def entry(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        negate(x, y)
+
+    x, y = numbers(16, 64), zeros(16, 64)
+    entry(x, y)
+    np.testing.assert_array_equal(y, -x)

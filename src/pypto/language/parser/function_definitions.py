@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pypto import ir
 from pypto.ir.return_types import types_of_first_return
-from pypto.ir.walk import type_exprs, vars_in
+from pypto.ir.walk import type_exprs, vars_in, walk_stmts
 from pypto.language.parser.annotations import parameter_type, result_types
 from pypto.language.parser.closure import BUG_CLASSES, NOT_FOUND, Closure, value_to_ir
 from pypto.language.parser.comments import comments_between
@@ -287,7 +287,10 @@ def _dsl_body(
 
 
 def _return_outputs(p: FunctionParser, node: ast.FunctionDef, parameters: Sequence[GivenParameter]) -> None:
-    """A specialised function that never returns gives what it wrote: its outputs, in order."""
+    """A specialised function that never returns gives what it wrote: its outputs, in order.
+
+    It gives none if a call wrote one whose result has no name: after the call, only the result may be read.
+    """
     if any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
         return
     outputs = [
@@ -295,7 +298,18 @@ def _return_outputs(p: FunctionParser, node: ast.FunctionDef, parameters: Sequen
         for param, given in zip(p.params, parameters, strict=True)
         if given.direction is not ir.ParamDirection.In
     ]
-    p.emit(ir.ReturnStmt(outputs, p.source.head_span(node)))
+    passed = {
+        arg
+        for statement in p.statements
+        for inner in walk_stmts(statement)
+        if isinstance(inner, ir.EvalStmt)
+        and isinstance(inner.expr, ir.Call)
+        and isinstance(inner.expr.op, ir.GlobalVar)
+        for arg in inner.expr.args_
+        if isinstance(arg, ir.Var)
+    }
+    if passed.isdisjoint(outputs):
+        p.emit(ir.ReturnStmt(outputs, p.source.head_span(node)))
 
 
 def _external_body(
