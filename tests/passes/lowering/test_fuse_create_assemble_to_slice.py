@@ -204,6 +204,21 @@ def test_buffer_written_again_after_it_was_assembled_is_not_fused():
     check_meaning(P, random_args((64, 32), (64, 32), (16, 32)))
 
 
+def test_target_that_is_assembled_elsewhere_in_between_is_kept_until_then():
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, x: PART, o: pl.InOut[PART], p: pl.InOut[PART]) -> tuple[PART, PART]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                part = pl.exp(x)
+            p = pl.assemble(p, o, [0, 0])
+            o = pl.assemble(o, part, [0, 0])
+            return o, p
+
+    assert "tensor.create" in fused(P)
+    check_meaning(P, random_args((16, 32), (16, 32), (16, 32)))
+
+
 def test_assemble_in_a_branch_does_not_write_when_the_branch_is_not_taken():
     @pl.program
     class P:

@@ -58,11 +58,14 @@ def fusable(facts: Facts) -> list[Fusion]:
         c.buffer: c for buffer in facts.buffers.values() if (c := _candidate(buffer, facts)) is not None
     }
     by_root: dict[ir.Var, list[Assemble]] = {}
+    by_source: dict[ir.Var, list[Assemble]] = {}
     for assemble in facts.assembles:
         for root in facts.storage.roots_of(assemble.target):
             by_root.setdefault(root, []).append(assemble)
+        for root in facts.storage.roots_of(assemble.source):
+            by_source.setdefault(root, []).append(assemble)
     while True:  # a buffer that turns out not to be fused may stand in the way of others
-        refused = [b for b, c in candidates.items() if _is_noticed(c, facts, candidates, by_root)]
+        refused = [b for b, c in candidates.items() if _is_noticed(c, facts, candidates, by_root, by_source)]
         if not refused:
             break
         for buffer in refused:
@@ -142,6 +145,7 @@ def _is_noticed(
     facts: Facts,
     candidates: dict[Buffer, _Candidate],
     by_root: dict[ir.Var, list[Assemble]],
+    by_source: dict[ir.Var, list[Assemble]],
 ) -> bool:
     """Whether the program could tell that the buffer is a window of the target."""
     write, assembled = candidate.first_write, candidate.assemble.place.position
@@ -150,6 +154,8 @@ def _is_noticed(
     for root in candidate.target_roots:
         if any(True for _ in _between(facts.accesses.get(root, ()), write - 1, assembled)):
             return True
+        if any(_assembles_between(by_source.get(root, ()), write, assembled)):
+            return True  # what is assembled elsewhere is the target as it was before
         for other in _assembles_between(by_root[root], write, assembled):
             source = facts.origin(other.source)
             fused = candidates.get(source) if source is not None else None
