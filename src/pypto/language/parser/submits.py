@@ -69,12 +69,12 @@ def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
     name = dotted_name(node.func) or ""
     specialised = _specialised_kernel(p, node)
     callee: ir.Function | None
+    keywords = node.keywords
     if specialised is not None:
         given, overrides, keywords = specialised_arguments(p, node.args[1:], node.keywords, specialised)
         callee = specialised_function(p, node, specialised, given)
         kernel, global_var = callee.name, p.program.global_vars[callee.name]
         args = [value for value, _ in given]
-        node = ast.copy_location(ast.Call(node.func, node.args, keywords), node)
     else:
         kernel = _kernel(p, node, name)
         global_var = find_method(p, kernel, node.args[0])
@@ -82,7 +82,7 @@ def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
         args, overrides = call_arguments(p, node.args[1:])
     if callee is not None:
         _check_count(p, callee, len(args), node)
-    launch = _launch(p, node, name, callee, kernel, args)
+    launch = _launch(p, node, keywords, name, callee, kernel, args)
     attrs = collect_attrs(p, args, launch.attrs, overrides, launch.device, launch.dumps)
     return ir.Submit(
         global_var,
@@ -130,13 +130,19 @@ def _check_count(p: FunctionParser, callee: ir.Function, count: int, node: ast.C
 
 
 def _launch(
-    p: FunctionParser, node: ast.Call, name: str, callee: ir.Function | None, kernel: str, args: list[ir.Expr]
+    p: FunctionParser,
+    node: ast.Call,
+    keywords: list[ast.keyword],
+    name: str,
+    callee: ir.Function | None,
+    kernel: str,
+    args: list[ir.Expr],
 ) -> _Launch:
     launch = _Launch()
     is_spmd = name == "pl.spmd_submit"
-    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+    values = {keyword.arg: keyword.value for keyword in keywords}
     if p.inside("cluster"):
-        given = [key for key in _LAUNCH_FIELDS if key in keywords]
+        given = [key for key in _LAUNCH_FIELDS if key in values]
         if given:
             raise ParserSyntaxError(
                 f"{name}(...) inside pl.cluster() cannot carry per-task dispatch metadata: "
@@ -144,7 +150,7 @@ def _launch(
                 span=p.span(node),
                 hint="The cluster is one task; put the metadata on its launch",
             )
-    for keyword in node.keywords:
+    for keyword in keywords:
         value = keyword.value
         match keyword.arg:
             case "deps":
@@ -167,8 +173,8 @@ def _launch(
                 raise reject_keyword(p, keyword, kernel)
     if is_spmd and launch.core_num is None:
         raise ParserSyntaxError(f"{name}(...) requires the core_num keyword argument", span=p.span(node))
-    if "predicate" in keywords:
-        launch.predicate = parse_predicate(p, keywords["predicate"], launch.deps)
+    if "predicate" in values:
+        launch.predicate = parse_predicate(p, values["predicate"], launch.deps)
     return launch
 
 

@@ -431,8 +431,9 @@ PYPTO_INLINE void store(const Kernel& kernel, const Tile<T, R, C, RS, CS>& tile,
     store(kernel, tile, tensor, offset, box(R, C), box(tile.valid_rows, tile.valid_cols), detail);
 }
 
+// The address of one element.
 template <typename T, int N>
-PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
+PYPTO_INLINE T* cell(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
     Index<N> one;
     int64_t element = 0;
     for (int i = 0; i < N; ++i) {
@@ -440,20 +441,18 @@ PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tensor<T, N>& tensor, c
         element += index.at[i] * tensor.stride[i];
     }
     kernel.check(N, tensor.shape, index.at, one.at, detail);
-    return widen(tensor.data[element]);
+    return tensor.data + element;
+}
+
+template <typename T, int N>
+PYPTO_INLINE Compute<T> read(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
+    return widen(*cell(kernel, tensor, index, detail));
 }
 
 template <typename T, int N>
 PYPTO_INLINE void write(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, Compute<T> value,
                         const char* detail) {
-    Index<N> one;
-    int64_t element = 0;
-    for (int i = 0; i < N; ++i) {
-        one.at[i] = 1;
-        element += index.at[i] * tensor.stride[i];
-    }
-    kernel.check(N, tensor.shape, index.at, one.at, detail);
-    tensor.data[element] = convert<T>(value);
+    *cell(kernel, tensor, index, detail) = convert<T>(value);
 }
 
 template <typename T, int R, int C, int RS, int CS>

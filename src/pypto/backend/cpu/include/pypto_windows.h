@@ -54,18 +54,6 @@ PYPTO_INLINE Index<N> extents(const Tensor<T, N>& tensor) {
 
 // ---- signals -----------------------------------------------------------------------------------------------------
 
-template <typename T, int N>
-PYPTO_INLINE T* cell(const Kernel& kernel, const Tensor<T, N>& tensor, const Index<N>& index, const char* detail) {
-    Index<N> one;
-    int64_t element = 0;
-    for (int i = 0; i < N; ++i) {
-        one.at[i] = 1;
-        element += index.at[i] * tensor.stride[i];
-    }
-    kernel.check(N, tensor.shape, index.at, one.at, detail);
-    return tensor.data + element;
-}
-
 // All that this rank wrote before is visible to who sees the signal.
 template <bool SET, typename T, int N>
 PYPTO_INLINE void notify(const Kernel& kernel, const Tensor<T, N>& target, const Index<N>& index, int64_t value,
