@@ -572,6 +572,15 @@ def test_annotation_of_a_yield_target_gives_the_type_of_the_result():
     assert statements(S, body)[0].return_vars[0].type == ir.ScalarType(ir.DataType.INT32)
 
 
+def test_index_yielded_for_another_integer_result_of_a_branch_gets_its_dtype():
+    body = "if s > 4:\n    r: pl.Scalar[pl.INT64] = pl.yield_(1)\nelse:\n    r = pl.yield_(s)\nreturn r"
+    branch = statements(S, body)[0]
+    assert branch.return_vars[0].type == ir.ScalarType(ir.DataType.INT64)
+    one, converted = branch.then_body.value[0], branch.else_body.value[0]
+    assert isinstance(one, ir.ConstInt) and isinstance(converted, ir.Cast)
+    assert one.dtype == converted.type.dtype == ir.DataType.INT64
+
+
 def test_loop_bounds_are_integer_scalars():
     for bound in ("x", "1.5"):
         with pytest.raises(ParserTypeError, match="must be integer scalars"):

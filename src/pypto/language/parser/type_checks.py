@@ -156,6 +156,18 @@ def _merge_scalar(
     return _retyped(value, annotation), annotation
 
 
+def with_declared_integer(value: ir.Expr, declared: ir.Type) -> ir.Expr:
+    """A bare index yielded for a result of another integer dtype, in that dtype."""
+    inferred = value.type
+    if not isinstance(declared, ir.ScalarType) or not isinstance(inferred, ir.ScalarType):
+        return value
+    if inferred.dtype != ir.DataType.INDEX or inferred.dtype == declared.dtype or not declared.dtype.is_int():
+        return value
+    if isinstance(value, ir.ConstInt):
+        return ir.ConstInt(value.value, declared.dtype, value.span)
+    return ir.Cast(value, declared.dtype, value.span)
+
+
 def _merge_tile(annotation: ir.TileType, inferred: ir.TileType) -> ir.Type:
     if annotation == inferred and annotation.memref is None:
         return inferred

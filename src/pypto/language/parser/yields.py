@@ -10,7 +10,7 @@ from pypto.language.parser.annotations import is_left_to_value, local_type, resu
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name, last_name
-from pypto.language.parser.type_checks import check_annotation
+from pypto.language.parser.type_checks import check_annotation, with_declared_integer
 
 _TRANSPARENT = frozenset({"pl.scope", "pl.manual_scope"})
 
@@ -46,6 +46,9 @@ def parse_yield_assignment(
             frame.yields.record(name, value_type)
         for name in names[len(types) :]:
             frame.yields.record(name, ir.UnknownType.get())
+        if frame.kind == "if":
+            known = [frame.yields.types[name] for name in names]
+            values[: len(known)] = map(with_declared_integer, values, known)
     p.emit_commented(ir.YieldStmt(values, p.span(node)), node)
 
 
