@@ -442,3 +442,53 @@ def test_places_in_the_source_and_comments_make_no_difference():
     """
     )
     assert kernels(dedup(source)) == ["one"]
+
+
+# ---- details in unusual places
+
+
+def operator_kernel(name: str, attrs: object) -> ir.Function:
+    """A kernel of one operator call with these attributes."""
+    x, y = (ir.Var(hint, tensor(64), SPAN) for hint in "xy")
+    made = ir.Call(ir.Op("tensor.foo"), [x], {}, attrs, y.type, SPAN)
+    body = ir.SeqStmts([ir.AssignStmt(y, made, SPAN), ir.ReturnStmt([y], SPAN)], SPAN)
+    return ir.Function(name, [x], [y.type], body, SPAN, ir.FunctionType.InCore)
+
+
+def reason_of_attrs(first: object, second: object) -> str | None:
+    functions = [operator_kernel("a", first), operator_kernel("b", second)]
+    calls = [call(name, [tensor(64)], tensor(64)) for name in "ab"]
+    return reason(program_of(functions, calls), "b")
+
+
+def test_symbols_of_other_element_types_never_correspond():
+    narrow = ir.Var("N", ir.ScalarType(ir.DataType.INT32), SPAN)
+    assert reason(pair([tensor(M)], [tensor(narrow)], [tensor(64)]), "b") == "unique"
+
+
+def test_an_attribute_given_twice_equals_no_other():
+    twice = [("foo", 1), ("foo", 2)]
+    assert reason_of_attrs(twice, twice) == "unique"
+    assert reason_of_attrs({"foo": 2}, {"foo": 2}) is None
+
+
+def test_the_element_type_of_a_constant_in_an_attribute_is_significant():
+    narrow = ir.ConstInt(1, ir.DataType.INT32, SPAN)
+    assert reason_of_attrs({"foo": const(1)}, {"foo": narrow}) == "unique"
+    assert reason_of_attrs({"foo": narrow}, {"foo": ir.ConstInt(1, ir.DataType.INT32, SPAN)}) is None
+
+
+def test_a_near_miss_that_has_no_spelling_in_the_language_is_told_by_its_class():
+    """Explaining, and with it the pass under debug logs, must not fail where only the printer would."""
+
+    def looped(name: str, attrs: dict[str, object]) -> ir.Function:
+        x, i = ir.Var("x", tensor(64), SPAN), symbol("i")
+        empty = ir.SeqStmts([], SPAN)
+        loop = ir.ForStmt(i, const(0), const(4), const(1), [], empty, [], SPAN, attrs=attrs)
+        body = ir.SeqStmts([loop, ir.ReturnStmt([x], SPAN)], SPAN)
+        return ir.Function(name, [(x, Out)], [x.type], body, SPAN, ir.FunctionType.InCore)
+
+    functions = [looped("a", {}), looped("b", {"further": const(1)})]
+    calls = [call(name, [tensor(64)], tensor(64)) for name in "ab"]
+    record = records(program_of(functions, calls))["b"]
+    assert record.reason == "unique" and "a ForStmt" in record.detail

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto import ir
+from pypto.core.errors import InternalError
 from pypto.ir.node import Structure
 from pypto.ir.structural.difference import Difference, first_difference
 
@@ -45,7 +46,10 @@ def shown(value: Any, limit: int = 80) -> str:
     """A text of one line, cut at `limit` characters; names appear as they were written."""
     if isinstance(value, ir.AssignStmt):
         value = value.value
-    text = value.name if isinstance(value, enum.Enum) else str(value)
+    try:
+        text = value.name if isinstance(value, enum.Enum) else str(value)
+    except (InternalError, ValueError):  # hand-built, without a spelling in the language
+        text = f"a {type(value).__name__}"
     text = _VERSION.sub("", " ".join(text.split()))
     return text if len(text) <= limit else f"{text[:limit]}..."
 

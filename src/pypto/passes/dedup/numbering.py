@@ -23,6 +23,7 @@ from types import CodeType
 from typing import Any
 
 from pypto import ir
+from pypto.ir.attrs import RepeatedKeys
 from pypto.ir.node import (
     ATTRS,
     ITER_ARGS,
@@ -259,7 +260,7 @@ class Numbering:
     def _kwargs(self, call: ir.Call | ir.Submit) -> int | None:
         kwargs = call.kwargs_
         peer = kwargs.get(PEER_KEY) if call.op.name == PEER_OP else None
-        if not isinstance(peer, str):
+        if not isinstance(peer, str) or isinstance(kwargs, RepeatedKeys):
             return self._attrs(kwargs)
         key = ("peer", self._reference(peer))
         rest = self._attrs({name: value for name, value in kwargs.items() if name != PEER_KEY})
@@ -268,13 +269,14 @@ class Numbering:
     def _attrs(self, attrs: Mapping[str, Any]) -> int | None:
         """The number of a mapping, None if something that it refers to has none yet.
 
-        Order of keys is no content.
+        Order of keys is no content. Where a key was given twice, which value is meant is unknown, and the
+        mapping equals no other.
         """
         references = [each for value in attrs.values() for each in _references(value)]
         if self._push(references):
             return None
         known, atom = self._numbers, self._table.atom
-        items: list[Any] = []
+        items: list[Any] = [object()] if isinstance(attrs, RepeatedKeys) else []
         for name in sorted(attrs):
             value = attrs[name]
             if is_reference(value):
@@ -311,6 +313,7 @@ def _encoder_lines(position: int, cls: type[Structure]) -> list[str]:
         return ["return variable(n)"]
     gather: list[str] = []  # reads the numbers of children into variables; absent ones read as None
     missing: list[str] = []
+    mappings: list[str] = []
     unnumbered: list[str] = []
     key = [str(position)]
     children: list[str] = []
@@ -339,6 +342,7 @@ def _encoder_lines(position: int, cls: type[Structure]) -> list[str]:
             made = "kwargs(n)" if field.name == "kwargs" else f"attrs({value})"
             gather.append(f"{name} = -1 if not {value} else {made}")
             missing.append(f"{name} is None")
+            mappings.append(name)
             key.append(name)
             children.append(f"*(() if {name} == -1 else ({name},))")
         elif field.kind == OPERATOR:
@@ -353,6 +357,9 @@ def _encoder_lines(position: int, cls: type[Structure]) -> list[str]:
         lines.append(f"if {' or '.join(missing)}:")
         lines.append(f"    if push(({', '.join([*unnumbered, ''])})): return None")
         lines += [f"    {line}" for line in gather]
+        waiting = [f"{name} is None" for name in mappings]  # an attribute pushes what it waits for itself
+        if waiting:
+            lines.append(f"    if {' or '.join(waiting)}: return None")
     lines.append(f"k = ({', '.join(key)},)")
     lines.append("found = table.get(k)")
     lines.append(f"return intern(k, ({', '.join([*children, ''])})) if found is None else found")

@@ -120,9 +120,9 @@ class Projector:
             numbering.bind(var)
         emit(len(function.params_))
         emit(len(symbols))
-        for param in function.params_:
-            emit(self._class_marks[param.__class__])
-            emit(numbering.number(param.type))
+        for var in (*function.params_, *symbols):
+            emit(self._class_marks[var.__class__])
+            emit(numbering.number(var.type))
         for field in semantic_fields(ir.Function):
             value = getattr(function, field.stored)
             if field.kind in (VALUE, VALUES):
