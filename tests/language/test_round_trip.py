@@ -8,6 +8,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir, passes
+from pypto.language.parser.diagnostics import ParserSyntaxError
 from tests.language.source import function, program
 
 KERNELS = """
@@ -326,3 +327,72 @@ class P:
 """
     )
     assert_round_trips(found)
+
+
+SLICES = {
+    "extent": "pl.slice(x, [m, 32], [0, 0])",
+    "computed extent": "pl.slice(x, [m + 1, 32], [0, 0])",
+    "valid extent": "pl.slice(x, [16, 32], [0, 0], valid_shape=[m, 32])",
+}
+ROWS = {
+    "computed": "m = n + 1",
+    "parameter": "m = n",
+    "loop variable": "for m in pl.range(1, n):",
+    "branch": "if n > 8: m = n\n        else: m = n + 1",
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("part", SLICES)
+def test_kernel_types_that_name_a_scalar_of_the_caller_read_back(rows: str, part: str):
+    inside = "    " if rows == "loop variable" else ""
+    found: ir.Program = pl.parse_program(
+        f"""
+@pl.program
+class P:
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[64, 32], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+    ) -> pl.Tensor[[64, 32], pl.FP32]:
+        {ROWS[rows]}
+        {inside}y = {SLICES[part]}
+        {inside}with pl.at({CORE}):
+        {inside}    out = pl.assemble(out, pl.add(y, 1.0), [0, 0])
+        return out
+"""
+    )
+    for each in (passes.convert_to_ssa, passes.outline_incore_scopes, passes.convert_tensor_to_tile_ops):
+        found = each()(found)
+        assert_round_trips(found)
+
+
+def test_scalar_in_the_valid_shape_of_an_earlier_parameter_is_that_parameter():
+    found = pl.parse(
+        """
+m = pl.dynamic("m")
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(
+        self, x: pl.Tensor[[64], pl.FP32, pl.TensorView(valid_shape=[m], layout=pl.TensorLayout.ND)], m: pl.Scalar[pl.INDEX]
+    ):
+        n = m + 1
+"""
+    )
+    x, m = next(iter(found.functions.values())).params
+    assert x.type.tensor_view.valid_shape[0] is m
+
+
+def test_name_that_no_method_binds_is_no_extent():
+    with pytest.raises(ParserSyntaxError, match="'m' is not defined"):
+        pl.parse(
+            f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, {XO.replace("64", "m", 1)}) -> pl.Tensor[[64], pl.FP32]:
+        m = 3
+        return out
+"""
+        )

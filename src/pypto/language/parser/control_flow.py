@@ -63,7 +63,9 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         )
     _check_counts(p, node, iter_names or [], inits)
     _check_step(p, call, kind, bounds[2])
-    loop_var = ir.Var(name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target))
+    loop_var = p.program.variable(
+        name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target)
+    )
     carried = [
         ir.IterArg(arg, init.type, init, p.span(node.target))
         for arg, init in zip(iter_names or [], inits, strict=True)
@@ -279,7 +281,9 @@ def _loop_results(
             f"{what} loop has {len(carried)} iteration arguments but {len(yields.names)} return variables. "
             "They must match."
         )
-    results = [ir.Var(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)]
+    results = [
+        p.program.variable(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)
+    ]
     for result in results:
         p.bind_new(result.name_hint, result, allow_redefinition=True)
     return results
@@ -436,7 +440,7 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     finally:
         p.frames.pop()
     results = [
-        ir.Var(name, _result_type(p, node, frame, name, annotation), span)
+        p.program.variable(name, _result_type(p, node, frame, name, annotation), span)
         for name, annotation in declared.items()
     ]
     for result in results:

@@ -173,7 +173,11 @@ def _parameters(
                 span=p.span(names[0]),
             )
         names = names[1:]
-    later = {each.arg: _parameter(p, each) for each in names if _is_plain_scalar(p, each)}
+    later = {
+        each.arg: _parameter(p, each)
+        for position, each in enumerate(names)
+        if _is_plain_scalar(p, each, names[:position])
+    }
     p.params.clear()
     made = []
     for argument in names:
@@ -184,15 +188,32 @@ def _parameters(
     return made
 
 
-def _is_plain_scalar(p: FunctionParser, argument: ast.arg) -> bool:
-    """Whether `argument` is a scalar whose name means nothing else: types before it may mention it."""
+def _is_plain_scalar(p: FunctionParser, argument: ast.arg, earlier: list[ast.arg]) -> bool:
+    """Whether `argument` is a scalar that types before it may mention.
+
+    A name that means something else already keeps that meaning, but for a symbol that only valid shapes
+    read: printed text declares such a scalar, because Python evaluates annotations first.
+    """
     annotation = argument.annotation
-    return (
+    if not (
         isinstance(annotation, ast.Subscript)
         and isinstance(annotation.value, ast.Attribute)
         and annotation.value.attr == "Scalar"
-        and p.closure.lookup(argument.arg) is NOT_FOUND
+    ):
+        return False
+    value = p.closure.lookup(argument.arg)
+    return value is NOT_FOUND or (
+        isinstance(value, DynVar)
+        and not any(_reads_outside_valid_shape(each.annotation, argument.arg) for each in earlier)
     )
+
+
+def _reads_outside_valid_shape(node: ast.AST | None, name: str) -> bool:
+    if node is None or (isinstance(node, ast.keyword) and node.arg == "valid_shape"):
+        return False
+    if isinstance(node, ast.Name):
+        return node.id == name
+    return any(_reads_outside_valid_shape(child, name) for child in ast.iter_child_nodes(node))
 
 
 def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDirection]:
@@ -205,7 +226,7 @@ def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDi
         )
     annotation = argument.annotation
     kind, direction = _as_python(p, annotation, lambda: parameter_type(p, annotation, name))
-    var = ir.Var(name, kind, p.span(argument))
+    var = p.program.variable(name, kind, p.span(argument))
     if isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.INDEX:
         _bind_symbol(p, name, var, argument)
     p.params.append(var)

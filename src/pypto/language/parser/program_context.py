@@ -20,6 +20,9 @@ class ProgramContext:
     externals: dict[str, ir.Function] = field(default_factory=dict)
     definitions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     dyn_vars: dict[str, ir.Var] = field(default_factory=dict)
+    unbound_symbols: dict[str, ir.Var] = field(default_factory=dict)
+    # per name: the methods that bind it; filled when it is first needed
+    binders: dict[str, set[str]] = field(default_factory=dict)
     window_buffers: set[str] = field(default_factory=set)
     # per method: buffer name -> constant keywords of its reserve_buffer call
     reserved_buffers: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -32,8 +35,28 @@ class ProgramContext:
         var = self.dyn_vars.get(name)
         if var is None:
             var = ir.Var(name, ir.ScalarType(ir.DataType.INDEX), ir.Span.unknown())
-            self.dyn_vars[name] = var
+            self.dyn_vars[name] = self.unbound_symbols[name] = var
         return var
+
+    def variable(self, name: str, kind: ir.Type, span: ir.Span) -> ir.Var:
+        """The new variable of a method.
+
+        An outlined kernel's types go on naming the scalars of its caller. Such a scalar is the symbol that
+        the types of the kernel, read before, mention by name.
+        """
+        if isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.INDEX:
+            symbol = self.unbound_symbols.pop(name, None)
+            if symbol is not None:
+                return symbol
+        return ir.Var(name, kind, span)
+
+    def is_bound_elsewhere(self, name: str, method: str) -> bool:
+        """Whether another method than the one of that name binds `name` to a value."""
+        if not self.binders:
+            for definition in self.definitions.values():
+                for bound in _bound_names(definition):
+                    self.binders.setdefault(bound, set()).add(definition.name)
+        return bool(self.binders.get(name, set()) - {method})
 
     def resolve_dyn(self, dyn: DynVar) -> ir.Var:
         """The variable of a `pl.dynamic` object; objects of one name without a variable share one."""
@@ -65,3 +88,9 @@ class ProgramContext:
                 span=span,
                 hint="Two different functions of one name cannot be part of one program; rename one of them",
             )
+
+
+def _bound_names(definition: ast.FunctionDef) -> set[str]:
+    nodes = list(ast.walk(definition))
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return stored | {n.arg for n in nodes if isinstance(n, ast.arg)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pypto import ir
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
+from pypto.language.parser.names import Alias
 from pypto.language.typing import DynVar, Scalar
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def _dimension(p: FunctionParser, node: ast.expr) -> Any:
         return _named_dimension(p, node)
     _reject_yield(p, node)
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    for name in names - _bound_names(p, names):
+        _bind_scalar_of_caller(p, name)
     if not _contains_const(node) and not names & p.symbol_parameters.keys():
         try:
             value = p.closure.evaluate(node, p.span(node))
@@ -217,6 +220,8 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
         found = _as_dimension(p, value)
         if found is not None:
             return _require_integer(found, p, node)
+    if value is NOT_FOUND and node.id not in p.names:
+        _bind_scalar_of_caller(p, node.id)
     variable = p.names.lookup(node.id)
     if variable is not None:
         return _require_integer(variable, p, node)
@@ -230,6 +235,12 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
         span=p.span(node),
         hint=f'Declare it before the program: {node.id} = pl.dynamic("{node.id}")',
     )
+
+
+def _bind_scalar_of_caller(p: FunctionParser, name: str) -> None:
+    """Let a name that only other methods bind stand for the value it has there."""
+    if p.program.is_bound_elsewhere(name, p.function_name):
+        p.names.bind(name, Alias(p.program.symbol(name)))
 
 
 def _require_integer(dimension: Any, p: FunctionParser, node: ast.expr) -> Any:
