@@ -274,7 +274,24 @@ def _element(function: str) -> Callable[[_Writer, ir.Call], str]:
     return lambda w, call: f"rt.{function}({', '.join(map(w.value, call.args_))})"
 
 
+def _collective(w: _Writer, call: ir.Call) -> str:
+    options = "".join(f", {key}={int(call.kwargs_[key])}" for key in ("op", "root") if key in call.kwargs_)
+    return f"rt.collective({call.op.name.rpartition('.')[2]!r}, {w.sequence(call.args_)}{options})"
+
+
 _OPERATORS: dict[str, Callable[[_Writer, ir.Call], str]] = {
+    **{
+        f"pld.tensor.{name}": _collective
+        for name in (
+            "all_to_all",
+            "all_to_all_v",
+            "allgather",
+            "allreduce",
+            "barrier",
+            "broadcast",
+            "reduce_scatter",
+        )
+    },
     "pld.system.world_size": lambda w, call: "rt.world_size()",
     "pld.tensor.alloc_window_buffer": _alloc,
     "pld.tensor.window": _window,

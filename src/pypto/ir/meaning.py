@@ -149,7 +149,8 @@ class Remote:
     """What concerns several ranks; ``kind`` names the rule.
 
     About a window: ``context``, ``rank``, ``nranks``. Signals: ``notify``, ``wait``, ``barrier``. Transfers
-    with the window of a peer: ``load``, ``store``, ``put``, ``get``.
+    with the window of a peer: ``load``, ``store``, ``put``, ``get``. Of all ranks together: ``allreduce``,
+    ``reduce_scatter``, ``broadcast``, ``allgather``, ``all_to_all``, ``all_to_all_v``.
     """
 
     kind: str

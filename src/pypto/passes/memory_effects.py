@@ -15,7 +15,20 @@ _METADATA = frozenset({"tensor.dim", "tensor.view"})
 _BARRIERS = frozenset(
     f"system.{name}"
     for name in ("syncall", "sync_wait", "bar_all", "bar_v", "bar_m", "fence", "cacheinvalid")
-) | {"pld.system.wait", "pld.system.defer_wait", "pld.tensor.barrier"}
+) | frozenset(
+    f"pld.{name}"
+    for name in (
+        "system.wait",
+        "system.defer_wait",
+        "tensor.barrier",
+        "tensor.allreduce",
+        "tensor.reduce_scatter",
+        "tensor.broadcast",
+        "tensor.allgather",
+        "tensor.all_to_all",
+        "tensor.all_to_all_v",
+    )
+)
 _EFFECT_OF = {
     ir.ParamDirection.In: ir.ArgEffect.Read,
     ir.ParamDirection.Out: ir.ArgEffect.Write,

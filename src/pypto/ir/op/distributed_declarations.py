@@ -11,7 +11,6 @@ from pypto.ir.op_registry import Args, Effect, EffectWhen, Kwargs, MemorySpec, r
 from pypto.ir.types import Type, UnknownType, scalar_type
 
 _HOST_ONLY = Opaque("it belongs into the function that dispatches to the ranks")
-_COLLECTIVE = Opaque("only the barrier among the collectives is; write this one with notify, wait and put")
 _INTERNAL = Opaque("it is a lowered form of a collective")
 _DEFERRED = Opaque("a task cannot end after its kernel; use pld.system.wait")
 _HOST = Opaque("it is a placeholder of the host program")
@@ -169,8 +168,8 @@ def _declare_collectives() -> None:
             rule,
             kwargs=kwargs,
             effects=effects,
-            reuses=0 if leaf == "barrier" else None,
-            meaning=Remote("barrier") if leaf == "barrier" else _COLLECTIVE,
+            reuses=next(iter(effects)),
+            meaning=Remote(leaf),
         )
     for leaf, kwargs, effects in (
         ("all_to_all", "dtype", moved),

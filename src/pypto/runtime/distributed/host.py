@@ -12,6 +12,7 @@ import numpy as np
 from pypto.core.dtype import DataType, dtype_from_text
 from pypto.runtime.array_types import numpy_dtype
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
+from pypto.runtime.distributed.collectives import COLLECTIVES
 from pypto.runtime.distributed.ranks import Access, Ranks, Run, Task
 from pypto.runtime.distributed.windows import Window, WindowBuffer
 from pypto.runtime.native_runtime import set_cancel_token
@@ -122,6 +123,17 @@ class HostRuntime:
         self._ranks.start(Task(rank, work, _accesses(host, letters), self.run))
         results = [args[index] for index in returned if index is not None]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def collective(self, name: str, args: Sequence[Any], **options: int) -> Any:
+        """Do with the windows of all ranks what `name` says, once earlier dispatches have ended."""
+        function, target = COLLECTIVES[name]
+        self.run.wait()
+        ranks = range(len(self._ranks))
+        function(
+            *([arg.of_rank(rank) if isinstance(arg, Window) else arg for rank in ranks] for arg in args),
+            **options,
+        )
+        return args[target]
 
     def sub_worker(self, name: str, args: Sequence[Any]) -> Any:
         """Run a function of the host on the arguments, once earlier dispatches are done with them."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pypto import ir
 from pypto.codegen.kernel.layout import constant_extents, valid_extents
+from pypto.codegen.kernel.operators.collectives import COLLECTIVES
 from pypto.codegen.kernel.operators.context import OpContext
 from pypto.ir.meaning import Remote
 
@@ -19,6 +20,9 @@ _WAITS = {ir.WaitCmp.Eq: "EQ", ir.WaitCmp.Ge: "GE"}
 
 def emit_remote(context: OpContext, meaning: Remote) -> None:
     """Render an operator on windows, by the kind of it."""
+    if meaning.kind in COLLECTIVES:
+        COLLECTIVES[meaning.kind](context, _comm)
+        return
     context.emitter.headers.add(_HEADER)
     _RENDERERS[meaning.kind](context)
 
