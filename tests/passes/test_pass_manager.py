@@ -218,3 +218,27 @@ def test_front_half_of_the_pipeline_verifies_every_declared_property() -> None:
         found = passes.PropertyVerifierRegistry.verify(each.get_produced_properties(), current)
         errors = [d for d in found if d.severity is passes.DiagnosticSeverity.Error]
         assert errors == [], (each.get_name(), errors)
+
+
+def test_a_kernel_that_mixes_matrix_and_vector_work_is_verified_around_every_pass() -> None:
+    """Nothing here splits such a kernel or flattens its tiles, so nobody may ask whether somebody did."""
+    mixed = pl.parse_program("""
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function
+    def main(self, x: pl.Tensor[[2, 64, 64], pl.FP32], y: pl.Tensor[[64, 64], pl.FP32],
+             o: pl.Out[pl.Tensor[[64, 64], pl.FP32]], p: pl.Out[pl.Tensor[[2, 64, 64], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.assemble(o, pl.add(pl.matmul(y, y), y), [0, 0])
+            p = pl.assemble(p, pl.add(x, x), [0, 0, 0])
+        return o, p
+""")
+    both = passes.VerificationInstrument(passes.VerificationMode.BEFORE_AND_AFTER)
+    with PassContext([both]):
+        result = PassManager.get_strategy().run_passes(mixed)
+    required = passes.expand_mixed_kernel().get_required_properties()
+    assert required.contains(passes.IRProperty.TileMemoryInferred)
+    found = passes.PropertyVerifierRegistry.verify(required, result)
+    assert {each.rule_name for each in found} >= {"TileMemoryInferred"}

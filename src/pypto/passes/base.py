@@ -27,6 +27,7 @@ __all__ = [
     "create_function_pass",
     "create_program_pass",
     "prepared_by",
+    "requiring_in_name",
     "property_set",
 ]
 
@@ -53,13 +54,14 @@ class PassProperties:
 class Pass:
     """A transformation of programs. Made by `create_program_pass` and `create_function_pass` only."""
 
-    __slots__ = ("_invalidated", "_name", "_produced", "_required", "_transform")
+    __slots__ = ("_invalidated", "_name", "_produced", "_required", "_transform", "_vacuous")
 
     _transform: ProgramTransform
     _name: str
     _required: IRPropertySet
     _produced: IRPropertySet
     _invalidated: IRPropertySet
+    _vacuous: IRPropertySet
 
     def __init__(self) -> None:
         raise TypeError("Pass cannot be constructed; use create_program_pass or create_function_pass")
@@ -96,6 +98,10 @@ class Pass:
         """Return a copy of the invalidated properties."""
         return self._invalidated.copy()
 
+    def get_checked_requirements(self) -> IRPropertySet:
+        """Return the required properties without those that are required in name only."""
+        return self._required.difference(self._vacuous)
+
     def __repr__(self) -> str:
         return f"Pass({self._name})"
 
@@ -111,6 +117,7 @@ def create_program_pass(
     result._required = declared.required.copy()
     result._produced = declared.produced.copy()
     result._invalidated = declared.invalidated.copy()
+    result._vacuous = IRPropertySet()
     return result
 
 
@@ -132,6 +139,17 @@ def create_function_pass(
     return create_program_pass(transform_program, pass_name, properties)
 
 
+def requiring_in_name(pass_obj: Pass, properties: IRPropertySet) -> Pass:
+    """Make `pass_obj` with requirements that it declares for a device, and that have no meaning here."""
+    result = create_program_pass(
+        pass_obj._transform,
+        pass_obj._name,
+        PassProperties(pass_obj._required, pass_obj._produced, pass_obj._invalidated),
+    )
+    result._vacuous = properties.copy()
+    return result
+
+
 def prepared_by(first: Pass, second: Pass) -> Pass:
     """Make one pass that does what both do, in this order; to the outside it is the second."""
 
@@ -139,4 +157,4 @@ def prepared_by(first: Pass, second: Pass) -> Pass:
         return second._transform(first._transform(program))
 
     properties = PassProperties(second._required, second._produced, second._invalidated)
-    return create_program_pass(transform, second._name, properties)
+    return requiring_in_name(create_program_pass(transform, second._name, properties), second._vacuous)

@@ -15,7 +15,14 @@ from pypto import ir
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.rewrite import map_values
 from pypto.ir.walk import exprs_of, walk_stmts
-from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.base import (
+    IRProperty,
+    Pass,
+    PassProperties,
+    create_program_pass,
+    property_set,
+    requiring_in_name,
+)
 from pypto.passes.lane_regions import unfold_lane_regions
 from pypto.passes.storage import is_builtin
 
@@ -37,6 +44,9 @@ _PROPERTIES = PassProperties(
         IRProperty.HardSyncallOccupancyValid,
     ),
 )
+
+# Kernels compute here on tiles of any rank, and on matrix results where they are.
+_OF_A_DEVICE = property_set(IRProperty.TileOps2D, IRProperty.TileMemoryInferred)
 
 _MATRIX_PREFIXES = ("tile.matmul", "tile.gemv", "tile.batch_matmul")
 _MATRIX_SPACES = frozenset(
@@ -67,7 +77,7 @@ _FED_BY_MTE1 = frozenset({ir.MemorySpace.Left, ir.MemorySpace.Right, ir.MemorySp
 
 def expand_mixed_kernel() -> Pass:
     """Return the pass that turns InCore functions into AIC and AIV functions."""
-    return create_program_pass(_expand, "ExpandMixedKernel", _PROPERTIES)
+    return requiring_in_name(create_program_pass(_expand, "ExpandMixedKernel", _PROPERTIES), _OF_A_DEVICE)
 
 
 def _expand(program: ir.Program) -> ir.Program:

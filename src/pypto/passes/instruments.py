@@ -59,7 +59,7 @@ class VerificationInstrument(PassInstrument):
     def run_before_pass(self, pass_obj: Pass, program: ir.Program) -> None:
         """Verify the required and the structural properties."""
         if self._mode in (VerificationMode.BEFORE, VerificationMode.BEFORE_AND_AFTER):
-            required = pass_obj.get_required_properties()
+            required = pass_obj.get_checked_requirements()
             _verify(required, program, f"Pre-verification failed before pass '{pass_obj.get_name()}':")
 
     def run_after_pass(self, pass_obj: Pass, program: ir.Program) -> None:
