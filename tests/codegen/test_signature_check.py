@@ -133,10 +133,6 @@ def test_division_by_a_constant_zero_names_the_place(tmp_path):
     ("main", "message"),
     [
         (
-            "with pl.cluster():\n    for i in pl.range(2):\n        out = self.k(a, out)\nreturn out",
-            r"write loops and branches around the pl\.cluster\(\)",
-        ),
-        (
             "with pl.spmd(2):\n    with pl.spmd(2):\n        out = self.k(a, out)\nreturn out",
             r"take one pl\.spmd\(\) out",
         ),

@@ -9,14 +9,16 @@ submits all tasks, so what is dispatched from another orchestration is put where
 3. A dispatch with a task id or dependencies stands for all tasks of the body: each of them waits for the
    dependencies, and the id is that of a task that waits for each of them (`task_completion`).
 4. An argument that the dispatch excludes from dependency tracking is excluded at the tasks that take it.
+5. A block count of the dispatch is that of each task which has none of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pypto import ir
+from pypto.core.errors import UsageError, located
 from pypto.ir.entry_points import ORCHESTRATING, called_orchestrations
 from pypto.ir.rewrite import map_expr, map_values
 from pypto.ir.walk import walk
@@ -87,16 +89,27 @@ def _reaches_orchestration(function: ir.Function, inlined: Mapping[str, ir.Funct
 
 
 @dataclass(frozen=True, slots=True)
+class _Launch:
+    """On how many blocks a dispatch launches its callee: a number, or (None) one that it passes."""
+
+    block_count: int | None
+    sync_start: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Variant:
-    """How a dispatch uses its callee: with dependencies and an id, with arguments that are not tracked."""
+    """How a dispatch uses its callee: with dependencies and an id, with arguments that are not tracked, on
+    several blocks.
+    """
 
     callee: str
     dependencies: int | None
     untracked: tuple[int, ...]
+    launch: _Launch | None
 
     @property
     def name(self) -> str:
-        return f"{self.callee}/{self.dependencies}/{self.untracked}"
+        return f"{self.callee}/{self.dependencies}/{self.untracked}/{self.launch}"
 
 
 class _Variants:
@@ -121,24 +134,82 @@ class _Variants:
             return expr
         untracked = tuple(expr.attrs_.get("arg_direction_overrides", ()))
         deps = expr.deps_ if isinstance(expr, ir.Submit) else None
-        if deps is None and not untracked:
+        launch, counts = self._launch(expr)
+        if deps is None and not untracked and launch is None:
             return expr
-        variant = _Variant(expr.op.name, None if deps is None else len(deps), untracked)
+        if isinstance(expr, ir.Submit) and expr.predicate is not None:
+            raise UsageError(
+                located(
+                    f"'{expr.op.name}' submits tasks of its own, which one predicate cannot guard; give the "
+                    "predicate to its kernels",
+                    expr.span,
+                )
+            )
+        variant = _Variant(expr.op.name, None if deps is None else len(deps), untracked, launch)
         if variant.name not in self._made:
-            self._made[variant.name] = self._make(variant, deps)
+            self._made[variant.name] = self._make(variant, deps, counts)
         attrs = {key: value for key, value in expr.attrs_.items() if key == "dump_vars"}
         op = ir.GlobalVar(variant.name)
-        return ir.Call(op, [*expr.args_, *(deps or ())], {}, attrs, expr.type, expr.span)
+        return ir.Call(op, [*expr.args_, *counts, *(deps or ())], {}, attrs, expr.type, expr.span)
 
-    def _make(self, variant: _Variant, deps: Iterable[ir.Expr] | None) -> ir.Function:
+    def _launch(self, dispatch: ir.Call | ir.Submit) -> tuple[_Launch | None, Sequence[ir.Expr]]:
+        """The launch specification of a dispatch or, if it has none, of its callee; and a count to pass."""
+        declared = self._functions[dispatch.op.name].attrs_
+        given = dispatch.attrs_ if "core_num" in dispatch.attrs_ else declared
+        count: int | ir.Expr | None = given.get("core_num")
+        sync_start = bool(given.get("sync_start"))
+        if isinstance(dispatch, ir.Submit) and dispatch.core_num is not None:
+            count, sync_start = dispatch.core_num, dispatch.sync_start
+        if isinstance(count, ir.ConstInt):
+            count = count.value
+        if count is None:
+            return None, ()
+        if isinstance(count, int):
+            return _Launch(count, sync_start), ()
+        return _Launch(None, sync_start), (count,)
+
+    def _make(
+        self, variant: _Variant, deps: Iterable[ir.Expr] | None, counts: Sequence[ir.Expr]
+    ) -> ir.Function:
         function = self._functions[variant.callee]
         untracked = {function.params_[position] for position in variant.untracked}
         if untracked:
             function = function.replace(body=_without_tracking(function.body, untracked))
+        if variant.launch is not None:
+            function = _launched(function, variant.launch, counts)
         if deps is not None:
             self.submitted.add(variant.name)
             function = with_completion(function, [dep.type for dep in deps], self._functions)
         return self.with_plain_calls(function.replace(name=variant.name))
+
+
+def _launched(function: ir.Function, launch: _Launch, counts: Sequence[ir.Expr]) -> ir.Function:
+    """Launch each dispatch of the function that has no launch specification of its own like `launch`, with a
+    parameter for a block count that is passed.
+    """
+    passed = [ir.Var("core_num", count.type, function.span) for count in counts]
+    blocks = passed[0] if launch.block_count is None else launch.block_count
+
+    def dress(expr: ir.Expr) -> ir.Expr:
+        if not isinstance(expr, (ir.Call, ir.Submit)) or not isinstance(expr.op, ir.GlobalVar):
+            return expr
+        if isinstance(expr, ir.Submit):
+            if expr.core_num is not None:
+                return expr
+            return expr.replace(core_num=_as_expr(blocks, expr.span), sync_start=launch.sync_start)
+        if "core_num" in expr.attrs_:
+            return expr
+        spec = {"core_num": blocks} | ({"sync_start": True} if launch.sync_start else {})
+        return expr.replace(attrs={**expr.attrs_, **spec})
+
+    body = map_values(function.body, lambda value: map_expr(value, dress))
+    declared = zip(function.params_, function.param_directions_, strict=True)
+    params = [*declared, *((var, ir.ParamDirection.In) for var in passed)]
+    return function.replace(params=params, body=body)
+
+
+def _as_expr(count: int | ir.Expr, span: ir.Span) -> ir.Expr:
+    return ir.ConstInt(count, ir.DataType.INDEX, span) if isinstance(count, int) else count
 
 
 def _without_tracking(stmt: ir.Stmt, tensors: set[ir.Var]) -> ir.Stmt:

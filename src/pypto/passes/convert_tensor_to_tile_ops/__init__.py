@@ -11,6 +11,8 @@ callers supply:
 4. every dispatch passes the added outputs, and callers' parameters follow in direction (`call_sites.py`);
 5. valid extents that only callers know become scalar parameters (`valid_extents.py`).
 
+Before all this a wrapper that does more than launch becomes an orchestration (`wrappers.py`).
+
 Where a load stands is a matter of correctness: it sees every earlier write to the same memory, whatever name
 the write was made through, and none that comes later.
 """
@@ -26,6 +28,7 @@ from pypto.passes.convert_tensor_to_tile_ops.function import LoweredKernel, lowe
 from pypto.passes.convert_tensor_to_tile_ops.kernel import NoTileConversion
 from pypto.passes.convert_tensor_to_tile_ops.shared_arguments import shared_arguments
 from pypto.passes.convert_tensor_to_tile_ops.valid_extents import pass_valid_extents
+from pypto.passes.convert_tensor_to_tile_ops.wrappers import with_orchestrating_wrappers
 from pypto.passes.flatten_call_expr import flatten_function
 from pypto.passes.storage import ALL_VIEWS, ProgramStorage
 
@@ -49,6 +52,7 @@ def convert_tensor_to_tile_ops() -> Pass:
 
 
 def _convert(program: ir.Program) -> ir.Program:
+    program = with_orchestrating_wrappers(program)
     program = program.replace(functions=[_with_named_tensors(f) for f in program.functions_.values()])
     lowered = _lower_kernels(program)
     outputs = {
