@@ -507,3 +507,33 @@ def test_deep_clone_leaves_outer_variables_even_where_their_types_mention_what_i
     assert clone[1].expr is fresh and fresh.type.shape[0].value == 8
     assert fresh.type.memref is not memref and fresh.type.memref.base_ is memref.base_
     assert len(pairs) == 1 and pairs[0][0] is inner and pairs[0][1] is fresh
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "s", ir.ScalarType(ir.INT64)], ids=["None", "int", "str", "type"])
+def test_tree_functions_raise_a_type_error_for_what_is_not_a_node(wrong):
+    visits = ("visit_program", "visit_function", "visit_expr", "visit_stmt")
+    walkers = [getattr(cls(), name) for cls in (ir.IRVisitor, ir.IRMutator) for name in visits]
+    tools = [
+        ir.flatten_to_stmts,
+        ir.collect_def_vars,
+        ir.find_yield_stmt,
+        ir.get_last_yield_stmt,
+        ir.deep_clone,
+        ir.ParentStmtAnalysis().build_map,
+        ir.level_to_linqu_level,
+        ir.is_incore_type,
+        lambda value: ir.substitute_expr(value, []),
+        lambda value: ir.substitute_stmt(value, []),
+        lambda value: ir.deduce_call_return_type(value, [], []),
+        lambda value: ir.deduce_call_return_type([], [value], []),
+    ]
+    for tool in (*walkers, *tools):
+        with pytest.raises(TypeError):
+            tool(wrong)
+
+
+def test_statement_visits_raise_a_type_error_for_an_expression():
+    value = const(1)
+    for tool in (ir.IRVisitor().visit_stmt, ir.IRMutator().visit_stmt, ir.find_yield_stmt, ir.deep_clone):
+        with pytest.raises(TypeError):
+            tool(value)

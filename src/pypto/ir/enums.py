@@ -214,10 +214,17 @@ wins."""
 
 def level_to_linqu_level(level: Level) -> int:
     """The hierarchy number of a level: cores are 0, a die 1, a chip 2, a host 3, clusters 4 to 6, global
-    7."""
+    7. Raises `TypeError` for anything but a level."""
+    if not isinstance(level, Level):
+        raise TypeError(f"level_to_linqu_level needs a Level, got {type(level).__name__}")
     return 0 if level.value <= Level.CORE_GROUP.value else level.value - 2
 
 
 def is_incore_type(func_type: FunctionType) -> bool:
-    """Whether functions of this type run on a core (InCore, AIC or AIV)."""
+    """Whether functions of this type run on a core (InCore, AIC or AIV).
+
+    Raises `TypeError` for anything but a function type.
+    """
+    if not isinstance(func_type, FunctionType):
+        raise TypeError(f"is_incore_type needs a FunctionType, got {type(func_type).__name__}")
     return func_type in (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr, Var
+from pypto.ir.node import expect_all
 from pypto.ir.rewrite import Substitution, is_static_type
 from pypto.ir.stmt import ReturnStmt, Stmt
 from pypto.ir.structural.equal import structural_equal
@@ -36,6 +37,9 @@ def deduce_call_return_type(
 
     Raises `ValueError` when the counts differ, or when two arguments give one symbol different values.
     """
+    expect_all(callee_params, Var, "callee_params")
+    expect_all(args, Expr, "args")
+    expect_all(return_types, Type, "return_types")
     if not return_types:
         return []
     if len(callee_params) != len(args):

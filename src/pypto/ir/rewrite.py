@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pypto.core.errors import InternalError, internal_error
 from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
-from pypto.ir.node import expect_all
+from pypto.ir.node import expect, expect_all
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
@@ -199,12 +199,14 @@ class Substitution:
 
 def substitute_expr(expr: Expr, pairs: list[tuple[Var, Expr]]) -> Expr:
     """Replace variables in an expression. Without a match the same object comes back."""
+    expect(expr, Expr, "substitute_expr expr")
     return Substitution(_replacements(pairs)).expr(expr)
 
 
 def substitute_stmt(stmt: Stmt, pairs: list[tuple[Var, Expr]]) -> Stmt:
     """Replace variables in a statement, uses and definitions alike. Without a match the same object comes
     back."""
+    expect(stmt, Stmt, "substitute_stmt stmt")
     return Substitution(_replacements(pairs)).stmt(stmt)
 
 
@@ -281,5 +283,6 @@ def deep_clone(
 
     `var_map` seeds replacements; variables defined outside and not seeded stay the same objects.
     """
+    expect(body, Stmt, "deep_clone body")
     clone = _Clone(_replacements(var_map or []))
     return clone.stmt(body), clone.pairs

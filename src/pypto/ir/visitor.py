@@ -20,7 +20,7 @@ from pypto.ir import expr as exprs
 from pypto.ir import scope as scopes
 from pypto.ir import stmt as stmts
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, IterArg, UnaryExpr, Var
-from pypto.ir.node import IRNode, attr_references
+from pypto.ir.node import IRNode, attr_references, expect
 from pypto.ir.program import Function, Program
 from pypto.ir.rewrite import Substitution, definitions_of, is_static_type
 from pypto.ir.scope import ScopeStmt
@@ -81,10 +81,12 @@ class IRVisitor:
         _note_overrides(cls, IRVisitor)
 
     def visit_program(self, program: Program) -> None:
+        expect(program, Program, "visit_program program")
         for function in program.functions_.values():
             self.visit_function(function)
 
     def visit_function(self, func: Function) -> None:
+        expect(func, Function, "visit_function func")
         for param in func.params_:
             self.visit_expr(param)
         for reference in attr_references(func.attrs_):
@@ -98,6 +100,7 @@ class IRVisitor:
             _walk_expr(self, expr)
 
     def visit_stmt(self, stmt: Stmt) -> None:
+        expect(stmt, Stmt, "visit_stmt stmt")
         _dispatch(self, stmt)
 
     def visit_var_like(self, op: Var) -> None:
@@ -125,6 +128,7 @@ class IRMutator:
         self._remapped = _MutatorSubstitution(self)
 
     def visit_program(self, program: Program) -> Program:
+        expect(program, Program, "visit_program program")
         changed = []
         for function in program.functions_.values():
             new = self.visit_function(function)
@@ -134,6 +138,7 @@ class IRMutator:
         return program.replace(functions=changed)
 
     def visit_function(self, func: Function) -> Function:
+        expect(func, Function, "visit_function func")
         new: Function = func._map_children(lambda child: _mutated(self, child), self._remapped.type)
         for old_param, param in zip(func.params_, new.params_, strict=True):
             _expect_definition(old_param, param)
@@ -146,6 +151,7 @@ class IRMutator:
         return _rewrite_expr(self, expr)
 
     def visit_stmt(self, stmt: Stmt) -> Stmt:
+        expect(stmt, Stmt, "visit_stmt stmt")
         result: Stmt = _dispatch(self, stmt)
         return result
 
