@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import pytest
@@ -286,6 +287,55 @@ def test_a_semantic_difference_keeps_both(changes: dict[str, str]):
     )
     assert kernels(dedup(source)) == ["one", "two"]
     assert reason(source, "two") == "unique"
+
+
+def test_the_order_of_operators_and_of_operands_is_significant():
+    def of(expression: str) -> str:
+        return f"t = pl.load(x, [0], [64])\nout = pl.store({expression}, [0], out)"
+
+    source = ssa(
+        variant("one", body=of("pl.exp(pl.neg(t))"))
+        + variant("two", body=of("pl.neg(pl.exp(t))"))
+        + variant("up", body=of("pl.sub(t, pl.exp(t))"))
+        + variant("down", body=of("pl.sub(pl.exp(t), t)"))
+        + """
+    @orch
+    def main(self, x: T(64), a: pl.Out[T(64)]):
+        a = self.one(x, a)
+        a = self.two(x, a)
+        a = self.up(x, a)
+        a = self.down(x, a)
+    """
+    )
+    assert kernels(dedup(source)) == ["down", "one", "two", "up"]
+
+
+@pytest.mark.parametrize("field", ["level", "role"])
+def test_level_and_role_of_a_kernel_are_significant(field: str):
+    source = called_by("a = self.step(x, a)\nb = self.step_copy(a, b)")
+    other = ir.Level.HOST if field == "level" else ir.Role.Orchestrator
+    moved = source.functions_["step_copy"].replace(**{field: other})
+    functions = [moved if each.name == "step_copy" else each for each in source.functions_.values()]
+    assert reason(source.replace(functions=functions), "step_copy") == "unique"
+
+
+def test_names_of_functions_decide_nothing_but_which_one_stays():
+    """New names in the same order give the same program under the new names."""
+    body = "a = self.step(x, a)\nb = self.step_copy(a, b)"
+    plain = dedup(called_by(body))
+    names = {"step_copy": "zz_second", "step": "yy_first"}
+    text = f"{TWINS}\n    @orch\n    def main(self, x: T(64), a: pl.Out[T(64)], b: pl.Out[T(64)]):\n"
+    text += "".join(f"        {line}\n" for line in body.splitlines())
+    for old, new in names.items():
+        text = re.sub(rf"\b{old}\b", new, text)
+    renamed = dedup(ssa(text))
+    assert kernels(plain) == ["step"] and kernels(renamed) == ["yy_first"]
+    for old, new in (("step", "yy_first"), ("main", "main")):
+        found = renamed.functions_[new]
+        assert [each.op.name for each in dispatches(found)] == [
+            names[each.op.name] for each in dispatches(plain.functions_[old])
+        ]
+    ir.assert_structural_equal(plain.functions_["step"], renamed.functions_["yy_first"].replace(name="step"))
 
 
 def _scaled_by(*values: float) -> ir.Program:
