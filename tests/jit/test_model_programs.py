@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,60 @@ def test_an_entry_without_a_return_may_end_in_a_call_whose_result_has_no_name():
     x, y = numbers(16, 64), zeros(16, 64)
     entry(x, y)
     np.testing.assert_array_equal(y, -x)
+
+
+@pl.jit.incore
+def add_one(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), 1.0), [0, 0], y)
+    return y
+
+
+@pl.jit.incore
+def add_one_and_two(x: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+    t = pl.add(pl.load(x, [0, 0], [16, 64]), 1.0)
+    pl.store(t, [0, 0], y)
+    pl.store(pl.add(t, 1.0), [0, 0], z)
+    return y, z
+
+
+def test_after_a_call_as_a_statement_the_name_of_an_output_means_what_was_written():
+    @pl.jit
+    def entry(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([16, 64], dtype=pl.FP32)
+        add_one(x, t)
+        for _ in pl.range(3):
+            add_one(t, y=y)
+        add_one(y, t)
+        add_one(t, y)
+        return y
+
+    x, y = numbers(16, 64), zeros(16, 64)
+    entry(x, y)
+    np.testing.assert_allclose(y, x + 4, rtol=1e-6)
+
+
+def test_an_entry_without_a_return_gives_the_outputs_of_a_call_as_a_statement():
+    @pl.jit
+    def entry(
+        x: pl.Tensor[[16, 64], pl.FP32],
+        y: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+        z: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):
+        add_one_and_two(x, y, z)
+
+    x, y, z = numbers(16, 64), zeros(16, 64), zeros(16, 64)
+    entry(x, y, z)
+    np.testing.assert_allclose(y, x + 1, rtol=1e-6)
+    np.testing.assert_allclose(z, x + 2, rtol=1e-6)
+    assert entry.compile().has_return
+
+
+def test_a_call_as_a_statement_whose_outputs_are_not_read_again_stays_a_statement():
+    @pl.jit
+    def entry(x: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        add_one(x, y)
+        z = add_one(x, z)
+        return z
+
+    text = entry.lower(numbers(16, 64), zeros(16, 64), zeros(16, 64)).as_python()
+    assert re.search(r"^ +self\.add_one\(x__ssa_v0, y__ssa_v0", text, re.MULTILINE)

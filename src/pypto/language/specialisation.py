@@ -43,6 +43,11 @@ class Specialisation:
         """Values of the parameters that have one."""
         return {p.name: p.constant for p in self.parameters if p.constant is not None}
 
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the parameters that the function writes."""
+        return [p.name for p in self.parameters if p.direction is not ir.ParamDirection.In]
+
 
 @dataclass(frozen=True, slots=True)
 class GivenArguments:

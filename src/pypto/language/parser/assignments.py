@@ -230,8 +230,13 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
     span = p.span(node)
     parsed = p.expr(value)
     _check_unpacked(parsed.type, len(names), span)
-    source = ir.Var("_tuple_tmp", parsed.type, span)  # no name of the body refers to it
-    p.emit_commented(ir.AssignStmt(source, parsed, span), node)
+    let_each(p, names, parsed, span, node)
+
+
+def let_each(p: FunctionParser, names: Sequence[str], value: ir.Expr, span: ir.Span, node: ast.stmt) -> None:
+    """Emit `names[0], names[1], ... = value`."""
+    source = ir.Var("_tuple_tmp", value.type, span)  # no name of the body refers to it
+    p.emit_commented(ir.AssignStmt(source, value, span), node)
     for position, name in enumerate(names):
         let(p, name, ir.TupleGetItemExpr(source, position, span), span, None)
 

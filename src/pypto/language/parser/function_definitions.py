@@ -238,7 +238,7 @@ def _given_parameters(
     p: FunctionParser, node: ast.FunctionDef, given: Specialisation
 ) -> list[tuple[ir.Var, ir.ParamDirection]]:
     """The parameters of a specialised function. One with a known value is that value in the body."""
-    p.specialised = SpecialisedBody(node, given.constants)
+    p.specialised = SpecialisedBody(node, given)
     places = {argument.arg: argument for argument in node.args.args}
     p.closure = p.closure.derived(p.closure.namespace, given.constants)
     return [(_given_parameter(p, parameter, places), parameter.direction) for parameter in given.parameters]

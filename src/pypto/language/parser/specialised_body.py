@@ -21,7 +21,7 @@ from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import Frame, FunctionParser
 from pypto.language.parser.names import Binding
 from pypto.language.parser.slots import DTYPES, dotted_name
-from pypto.language.specialisation import Constant, SpecialisedFunction
+from pypto.language.specialisation import Constant, Specialisation, SpecialisedFunction
 from pypto.language.typing import DynVar
 
 Rewrite = Callable[[ast.expr], ast.expr | None]
@@ -41,14 +41,26 @@ class _Home:
 class SpecialisedBody:
     """Rewrites the statements of one body."""
 
-    def __init__(self, node: ast.FunctionDef, constants: Mapping[str, Constant]) -> None:
-        self.constants = constants  # of parameters that have a known value
+    def __init__(self, node: ast.FunctionDef, given: Specialisation) -> None:
+        self.constants: Mapping[str, Constant] = given.constants  # of parameters that have a known value
+        self._node = node
+        returns = any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+        self._read_at_end = frozenset[str]() if returns else frozenset(given.output_names)
         self._assigned = _stored_names(node)
         self._homes: dict[ir.Var, _Home] = {}
 
     def assigns(self, name: str) -> bool:
         """Whether some statement of the body binds this name."""
         return name in self._assigned
+
+    def reads_after(self, name: str, node: ast.stmt) -> bool:
+        """Whether a name is read behind a statement; a body without a return ends by reading its outputs."""
+        end = node.end_lineno or node.lineno
+        return name in self._read_at_end or any(
+            isinstance(inner, ast.Name) and inner.id == name and inner.lineno > end
+            for inner in ast.walk(self._node)
+            if isinstance(getattr(inner, "ctx", None), ast.Load)
+        )
 
     def rewrite(self, p: FunctionParser, node: ast.stmt) -> Sequence[ast.stmt]:
         """The statements to parse instead of `node`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pypto import ir
 from pypto.language.inline_function import InlineFunction
+from pypto.language.parser.bare_calls import name_outputs
 from pypto.language.parser.compile_time import parse_dump_tag, parse_static_assert, parse_static_print
 from pypto.language.parser.diagnostics import InvalidOperationError, ParserSyntaxError
 from pypto.language.parser.function_parser import LOOP_KINDS, FunctionParser, statement
@@ -54,7 +55,9 @@ def parse_expression_statement(p: FunctionParser, node: ast.Expr) -> None:
             if isinstance(callee, InlineFunction):
                 _expand_as_statement(p, node, value, callee)
                 return
-    p.emit_commented(ir.EvalStmt(p.expr(value), p.span(node)), node)
+    parsed = p.expr(value)
+    if not name_outputs(p, node, parsed):
+        p.emit_commented(ir.EvalStmt(parsed, p.span(node)), node)
 
 
 def _directive_name(call: ast.Call) -> str:
