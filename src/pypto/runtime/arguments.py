@@ -148,7 +148,7 @@ class _TensorParam:
     def _not_a_tensor(self, value: Any) -> TypeError:
         return TypeError(
             f"Parameter '{self._info.name}' is a tensor; got {type(value).__name__}. "
-            "Pass a torch.Tensor (host), a numpy array, or DeviceTensor (worker-resident)."
+            "Pass a torch.Tensor (host) or DeviceTensor (worker-resident). A numpy array is a host tensor."
         )
 
 
