@@ -310,6 +310,33 @@ def test_a_failing_rank_ends_those_that_wait_for_it():
         host(numbers(2), numbers(2), config=on(2))
 
 
+def test_a_failing_rank_ends_those_that_would_compute_for_ever():
+    @pl.jit.incore
+    def kernel(s: pld.DistributedTensor, y: pl.InOut[pl.Tensor]):
+        ctx = pld.get_comm_ctx(s)
+        if pld.rank(ctx) == 1:
+            pld.system.notify(s, 9, [0, 0], 1, op=pld.NotifyOp.Set)
+        else:
+            for _ in pl.range(1 << 60):
+                pl.write(y, [0, 0], pl.read(y, [0, 0]) + 1.0)
+        return y
+
+    @pl.jit
+    def chip(s: pld.DistributedTensor, y: pl.InOut[pl.Tensor]):
+        return kernel(s, y)
+
+    @pl.jit.host
+    def host(y: pl.InOut[pl.Tensor]):
+        signals = pld.alloc_window_buffer([1, 1], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            s = pld.window(signals, [1, 1], dtype=pl.INT32)
+            chip(s, y[r], device=r)
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"rank 1, chip: .*notify.*peer 9 of 2 ranks"):
+            host(numbers(2), config=on(2))
+
+
 # -- a program written as a class ----------------------------------------------------------------------------
 
 seen: list[float] = []

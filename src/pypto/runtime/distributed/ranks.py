@@ -66,11 +66,12 @@ class Run:
         return [task for task in self.open if any(a.conflicts(b) for a in wanted for b in task.accesses)]
 
     def wait(self, tasks: Iterable[Task] | None = None) -> None:
-        """Wait for tasks (default: all) to end; raises the first error."""
+        """Wait for tasks (default: all) to end; raises the first error, which ends what still computes."""
         try:
             for task in list(self.open) if tasks is None else tasks:
                 while not task.done.wait(_POLL_SECONDS):  # leaves Ctrl-C a chance
-                    pass
+                    if self.error is not None:
+                        cancel(self.token)
         except BaseException as error:
             self.fail(error)
             for task in self.open:
