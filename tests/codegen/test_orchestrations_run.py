@@ -232,6 +232,41 @@ def test_omitted_outputs_flow_on_and_predicates_decide(tmp_path):
     close(out, x + 3)
 
 
+@pl.program
+class OutputsOfManualScope:
+    @pl.function(type=pl.FunctionType.InCore)
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        n: pl.Scalar[pl.INDEX],
+        out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        rows: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        for _ in pl.range(n):
+            with pl.manual_scope():
+                y, first = pl.submit(self.inc, x)
+                z, second = pl.submit(self.inc, y, deps=[first])
+                part = pl.slice(z, [16, 32], [16, 0])
+            out = self.inc(z, out)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                rows = pl.store(pl.load(part, [0, 0], [16, 32]), [0, 0], rows)
+        return out
+
+
+def test_outputs_that_the_runtime_makes_in_a_manual_scope_are_intact_after_it(tmp_path):
+    x, out, rows = random(32, 32), np.zeros((32, 32), np.float32), np.zeros((16, 32), np.float32)
+    run(OutputsOfManualScope, tmp_path, x, 50, out, rows)
+    close(out, x + 3)
+    close(rows, x[16:] + 2)
+
+
 ROWS = pl.dynamic("ROWS")
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from pypto.codegen.orchestration.cpp_types import cpp_type, float_literal, runtime_token
-from pypto.codegen.orchestration.emission import INDENT, Binding, Emission
+from pypto.codegen.orchestration.emission import Binding, Emission
 from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
@@ -82,9 +82,6 @@ def _dims(stmt: AssignStmt) -> tuple[Expr, ...]:
 
 def _allocate(emission: Emission, creates: Sequence[AssignStmt], *, ahead: bool) -> None:
     """One batch: all descriptions, the call, all bindings."""
-    outside = ahead and emission.outside_manual_scope()
-    block = emission.block.parent if outside else emission.block
-    assert block is not None
     lines: list[str] = []
     bound: list[tuple[Var, str]] = []
     for stmt in creates:
@@ -95,11 +92,16 @@ def _allocate(emission: Emission, creates: Sequence[AssignStmt], *, ahead: bool)
     emission.allocations += 1
     infos = ", ".join(f"{name}_ci" for _, name in bound)
     lines.append(f"TaskOutputTensors {batch} = alloc_tensors({infos});")
+    outside = ahead and emission.outside_manual_scope()
+    for line in lines:
+        emission.outer_line(line) if outside else emission.line(line)
     for position, (var, name) in enumerate(bound):
-        lines.append(f"const ChipTensor& {name} = {batch}.get_ref({position});")
-        emission.bind(var, Binding(name, block))
-    target = emission.block.before if outside else emission.block.lines
-    target += [INDENT * block.depth + line for line in lines]
+        buffer = f"{batch}.get_ref({position})"
+        if outside:
+            emission.outer_line(f"const ChipTensor& {name} = {buffer};")
+            emission.bind(var, Binding(name, emission.block.parent))
+        else:
+            emission.declare(var, "ChipTensor", buffer, name=name, is_reference=True)
     if not outside:
         emission.blank()
 

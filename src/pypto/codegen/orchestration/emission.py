@@ -276,13 +276,26 @@ class Emission:
         self.bindings[id(var)] = binding
         return binding
 
-    def declare(self, var: Var, cpp_type: str, value: str, *, non_negative: bool = False) -> Binding:
-        """Declare a variable that starts with `value`, further out when a use after its block demands it."""
-        name = self.names.of_variable(var)
+    def declare(
+        self,
+        var: Var,
+        cpp_type: str,
+        value: str,
+        *,
+        name: str = "",
+        is_reference: bool = False,
+        non_negative: bool = False,
+    ) -> Binding:
+        """Declare a variable that starts with `value`, further out when a use after its block demands it.
+
+        One that `is_reference` is another name for what `value` names, as long as it stays in its block.
+        """
+        name = name or self.names.of_variable(var)
         depth = self.escapes.depths.get(id(var))
         block: Block | None = self.block
         if depth is None:
-            self.line(f"{cpp_type} {name} = {value};")
+            kind = f"const {cpp_type}&" if is_reference else cpp_type
+            self.line(f"{kind} {name} = {value};")
         else:
             inner = self.block
             while inner.depth > depth + 1:

@@ -75,9 +75,8 @@ def _bind_element(emission: Emission, var: Var, element: Element, source: Expr) 
         emission.line(f"PTO2TaskId {name} = {element.outputs}.task_id();")
         emission.bind(var, Binding(name, emission.block, certain=True))
     elif isinstance(element, PendingOutput):
-        name = emission.names.of_variable(var)
-        emission.line(f"const ChipTensor& {name} = {element.outputs}.get_ref({element.index});")
-        emission.bind(var, Binding(name, emission.block))
+        output = f"{element.outputs}.get_ref({element.index})"
+        emission.declare(var, "ChipTensor", output, is_reference=True)
     elif isinstance(element, Placeholder):
         emission.declare(var, cpp_type(element.dtype), zero_literal(element.dtype))
     else:

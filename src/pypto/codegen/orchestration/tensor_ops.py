@@ -6,6 +6,7 @@ A table from operator name to the function that writes its text. Everything else
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pypto.codegen.orchestration.buffers import shape_elements, uint_text
 from pypto.codegen.orchestration.carries import slot_fill
@@ -136,18 +137,20 @@ def _slice(emission: Emission, call: Call, result: Var | None) -> None:
     emission.line(f"uint32_t {name}_shapes[{rank}] = {{{clamped}}};")
     view = f"{source}.view({name}_shapes, {name}_offsets)"
     if dropped:
-        _drop_dims(emission, name, view, rank, set(dropped))
+        binding = _drop_dims(emission, result, name, view, rank, set(dropped))
     else:
-        emission.line(f"ChipTensor {name} = {view};")
-    emission.bind(result, Binding(name, emission.block, view=SliceView(source, offsets)))
+        binding = emission.declare(result, "ChipTensor", view, name=name)
+    emission.bind(result, replace(binding, view=SliceView(source, offsets)))
 
 
-def _drop_dims(emission: Emission, name: str, view: str, rank: int, dropped: set[int]) -> None:
+def _drop_dims(
+    emission: Emission, result: Var, name: str, view: str, rank: int, dropped: set[int]
+) -> Binding:
     kept = [k for k in range(rank) if k not in dropped]
     emission.line(f"ChipTensor {name}_view = {view};")
     empty = " || ".join(f"{name}_view.shapes[{k}] == 0" for k in range(rank))
     emission.line(f"bool {name}_empty = {empty};")
-    emission.line(f"ChipTensor {name} = {name}_view;")
+    binding = emission.declare(result, "ChipTensor", f"{name}_view", name=name)
     emission.line(f"{name}.ndims = {len(kept)};")
     for position, k in enumerate(kept):
         extent = f"{name}_view.shapes[{k}]"
@@ -156,6 +159,7 @@ def _drop_dims(emission: Emission, name: str, view: str, rank: int, dropped: set
         emission.line(f"{name}.shapes[{position}] = {extent};")
         emission.line(f"{name}.strides[{position}] = {name}_view.strides[{k}];")
     emission.line(f"{name}.is_contiguous = {name}.compute_contiguous();")
+    return binding
 
 
 def _halved(emission: Emission, extent: Expr) -> str:
@@ -189,8 +193,7 @@ def _reshaped(emission: Emission, source: str, shape: Expr, result: Var) -> None
     name = emission.names.of_variable(result)
     texts = ", ".join(uint_text(emission, each) for each in extents)
     emission.line(f"uint32_t {name}_shapes[{max(len(extents), 1)}] = {{{texts}}};")
-    emission.line(f"ChipTensor {name} = {source}.reshape({name}_shapes, {len(extents)});")
-    emission.bind(result, Binding(name, emission.block))
+    emission.declare(result, "ChipTensor", f"{source}.reshape({name}_shapes, {len(extents)})", name=name)
 
 
 def _transpose(emission: Emission, call: Call, result: Var | None) -> None:
