@@ -252,7 +252,7 @@ class OutputsOfManualScope:
         for _ in pl.range(n):
             with pl.manual_scope():
                 y, first = pl.submit(self.inc, x)
-                z, second = pl.submit(self.inc, y, deps=[first])
+                z, _second = pl.submit(self.inc, y, deps=[first])
                 part = pl.slice(z, [16, 32], [16, 0])
             out = self.inc(z, out)
             with pl.at(level=pl.Level.CORE_GROUP):

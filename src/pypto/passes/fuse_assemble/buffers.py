@@ -28,10 +28,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read or a write of a root at a position."""
+    """A read or a write of a root, by the innermost of some nested statements."""
 
-    position: int
+    places: tuple[Place, ...]
     writes: bool
+    assemble: Assemble | None = None  # what reads or writes, if it is one
+
+    def seen_from(self, block: int) -> int:
+        """The position, of the statement of `block` in which the access happens if it happens in one: what a
+        loop holds has no order among itself.
+        """
+        return next(
+            (place.position for place in self.places if place.block == block), self.places[-1].position
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +215,7 @@ class _Walk:
             self._enclosing[-1], stmt, target, source, offset, bool(call.kwargs_.get("atomic", 0))
         )
         self.facts.assembles.append(assemble)
+        self._accesses(call, assemble)
         origin = self.facts.origin(source)
         if origin is not None:
             origin.assembles.append(assemble)
@@ -234,10 +244,7 @@ class _Walk:
     def _operands(self, expr: ir.Expr) -> None:
         """Record the accesses of an expression, and the uses of buffers in it."""
         if isinstance(expr, (ir.Call, ir.Submit)):
-            for arg, effect in memory_operands(expr, self._program, ALL_VIEWS):
-                for root in self.facts.storage.roots_of(arg):
-                    access = Access(self._position, effect is not ir.ArgEffect.Read)
-                    self.facts.accesses.setdefault(root, []).append(access)
+            self._accesses(expr)
         dispatched = isinstance(expr, (ir.Call, ir.Submit)) and not is_builtin(expr.op)
         for var in () if isinstance(expr, ir.Var) else vars_in(expr):
             origin = self.facts.origin(var)
@@ -245,6 +252,13 @@ class _Walk:
                 self._use(origin)
                 if not dispatched:
                     origin.only_dispatched = False
+
+    def _accesses(self, call: ir.Call | ir.Submit, assemble: Assemble | None = None) -> None:
+        places = tuple(self._enclosing)
+        for arg, effect in memory_operands(call, self._program, ALL_VIEWS):
+            for root in self.facts.storage.roots_of(arg):
+                access = Access(places, effect is not ir.ArgEffect.Read, assemble)
+                self.facts.accesses.setdefault(root, []).append(access)
 
     def _leave(self, value: ir.Expr) -> None:
         origin = self.facts.origin(value)

@@ -7,16 +7,15 @@ and makes the buffer and the window one memory from then on. A buffer is fused i
 - all its names are its own: no loop or branch mixes it with another buffer, it is not returned or yielded;
 - one `assemble` takes it, in the block of the creation, and the target, in some name, and the offset are
   known where the slice has to stand: at the creation or before the first use;
-- from W to A nothing accesses the target, the kernel that writes the buffer included, except assembles of
-  other buffers that are fused too and written before W, or that go to a disjoint place;
-- after A the buffer is not written any more, and not used, or the target is not written before the last such
-  use.
+- no access of the target sees a write of the buffer, except through A; none overwrites what is still used
+  of the buffer. The end of the function counts as an access of every target. An `assemble` into a disjoint
+  place is no access of the window, and one of a buffer that is fused too stands where that is written.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -49,7 +48,8 @@ class _Candidate:
     place_target: ir.Expr
     target_roots: frozenset[ir.Var]
     first_write: int
-    last_write: int
+    last_write: Access
+    last_use: int
 
 
 def fusable(facts: Facts) -> list[Fusion]:
@@ -57,15 +57,8 @@ def fusable(facts: Facts) -> list[Fusion]:
     candidates = {
         c.buffer: c for buffer in facts.buffers.values() if (c := _candidate(buffer, facts)) is not None
     }
-    by_root: dict[ir.Var, list[Assemble]] = {}
-    by_source: dict[ir.Var, list[Assemble]] = {}
-    for assemble in facts.assembles:
-        for root in facts.storage.roots_of(assemble.target):
-            by_root.setdefault(root, []).append(assemble)
-        for root in facts.storage.roots_of(assemble.source):
-            by_source.setdefault(root, []).append(assemble)
     while True:  # a buffer that turns out not to be fused may stand in the way of others
-        refused = [b for b, c in candidates.items() if _is_noticed(c, facts, candidates, by_root, by_source)]
+        refused = [b for b, c in candidates.items() if _is_noticed(c, facts, candidates)]
         if not refused:
             break
         for buffer in refused:
@@ -93,7 +86,9 @@ def _candidate(buffer: Buffer, facts: Facts) -> _Candidate | None:
     if assemble.atomic or assemble.place.block != buffer.place.block or not _is_plain(buffer, assemble):
         return None
     var = buffer.stmt.var
-    writes = [access.position for access in facts.accesses.get(var, ()) if access.writes]
+    block = buffer.place.block
+    uses = facts.accesses.get(var, [])
+    writes = [access for access in uses if access.writes]
     if not writes or any(facts.origin(other.target) is buffer for other in facts.assembles):
         return None
     target_roots = facts.storage.roots_of(assemble.target)
@@ -103,7 +98,16 @@ def _candidate(buffer: Buffer, facts: Facts) -> _Candidate | None:
         if place is not None:
             target = _name_before(assemble.target, place.position, facts)
             if target is not None and _known_before(assemble.offset, place.position, facts):
-                return _Candidate(buffer, assemble, place, target, target_roots, min(writes), max(writes))
+                return _Candidate(
+                    buffer,
+                    assemble,
+                    place,
+                    target,
+                    target_roots,
+                    first_write=writes[0].seen_from(block),
+                    last_write=writes[-1],
+                    last_use=uses[-1].seen_from(block),
+                )
     return None
 
 
@@ -140,61 +144,46 @@ def _known_before(expr: ir.Expr, position: int, facts: Facts) -> bool:
 # --- conflicts ----------------------------------------------------------------------------------------------
 
 
-def _is_noticed(
-    candidate: _Candidate,
-    facts: Facts,
-    candidates: dict[Buffer, _Candidate],
-    by_root: dict[ir.Var, list[Assemble]],
-    by_source: dict[ir.Var, list[Assemble]],
-) -> bool:
+def _is_noticed(candidate: _Candidate, facts: Facts, candidates: Mapping[Buffer, _Candidate]) -> bool:
     """Whether the program could tell that the buffer is a window of the target."""
-    write, assembled = candidate.first_write, candidate.assemble.place.position
-    if candidate.last_write > assembled:
-        return True
+    block = candidate.buffer.place.block
+    if candidate.last_write.seen_from(block) > candidate.assemble.place.position:
+        return True  # seen at the end
     for root in candidate.target_roots:
-        if any(True for _ in _between(facts.accesses.get(root, ()), write - 1, assembled)):
-            return True
-        if any(_assembles_between(by_source.get(root, ()), write, assembled)):
-            return True  # what is assembled elsewhere is the target as it was before
-        for other in _assembles_between(by_root[root], write, assembled):
-            source = facts.origin(other.source)
-            fused = candidates.get(source) if source is not None else None
-            if (fused is None or fused.last_write >= write) and not _are_disjoint(other, candidate.assemble):
-                return True
-    return _is_used_after_target_changed(candidate, facts, by_root)
-
-
-def _is_used_after_target_changed(
-    candidate: _Candidate, facts: Facts, by_root: dict[ir.Var, list[Assemble]]
-) -> bool:
-    assembled = candidate.assemble.place.position
-    uses = facts.accesses.get(candidate.buffer.stmt.var, ())
-    last_use = max((access.position for access in uses), default=0)
-    if last_use <= assembled:
-        return False
-    for root in candidate.target_roots:
-        accesses = _between(facts.accesses.get(root, ()), assembled, last_use + 1)
-        if any(access.writes for access in accesses):
-            return True
-        for other in _assembles_between(by_root[root], assembled, last_use):
-            if not _are_disjoint(other, candidate.assemble):
+        accesses = facts.accesses.get(root, ())
+        since = bisect_left(accesses, candidate.first_write, key=lambda access: access.seen_from(block))
+        for access in accesses[since:]:
+            position = access.seen_from(block)
+            if position > max(candidate.last_use, candidate.assemble.place.position):
+                break
+            if _collides(candidate, position, access) and not _is_elsewhere(
+                candidate, access, facts, candidates
+            ):
                 return True
     return False
 
 
-def _between(accesses: Sequence[Access], low: int, high: int) -> Iterator[Access]:
-    """The accesses strictly between two positions."""
-    first = bisect_right(accesses, low, key=lambda access: access.position)
-    for access in accesses[first:]:
-        if access.position >= high:
-            return
-        yield access
+def _collides(candidate: _Candidate, position: int, access: Access) -> bool:
+    """Whether an access of the target sees the buffer before A, or overwrites what is still used of it."""
+    if access.assemble is candidate.assemble:
+        return False
+    is_early = candidate.first_write <= position < candidate.assemble.place.position
+    return is_early or (access.writes and position <= candidate.last_use)
 
 
-def _assembles_between(assembles: Sequence[Assemble], low: int, high: int) -> Iterator[Assemble]:
-    first = bisect_right(assembles, low, key=lambda each: each.place.position)
-    last = bisect_left(assembles, high, key=lambda each: each.place.position)
-    yield from assembles[first:last]
+def _is_elsewhere(
+    candidate: _Candidate, access: Access, facts: Facts, candidates: Mapping[Buffer, _Candidate]
+) -> bool:
+    """Whether an access is an `assemble` into a disjoint place, or one that is carried out before W."""
+    other = access.assemble
+    if other is None or not access.writes:
+        return False
+    source = facts.origin(other.source)
+    fused = candidates.get(source) if source is not None else None
+    block = candidate.buffer.place.block
+    if fused is not None and fused.last_write.seen_from(block) < candidate.first_write:
+        return True
+    return _are_disjoint(other, candidate.assemble)
 
 
 def _are_disjoint(a: Assemble, b: Assemble) -> bool:
