@@ -316,3 +316,24 @@ def test_program_without_assembles_is_returned_as_it_is():
     program = lowered(P, "normalize_return_order")
     assert passes.fuse_create_assemble_to_slice()(program) is program
     assert passes.materialize_assemble_copies()(program) is program
+
+
+def test_tasks_of_a_manual_scope_that_read_the_source_and_write_the_target_keep_them_apart():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def copy(self, x: PART, o: pl.Out[PART]) -> PART:
+            o = pl.store(pl.load(x, [0, 0], [16, 32]), [0, 0], o)
+            return o
+
+        @pl.function
+        def main(self, x: PART, p: pl.InOut[PART], o: pl.Out[PART]) -> PART:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                part = pl.exp(x)
+            p = pl.assemble(p, part, [0, 0])
+            with pl.manual_scope():
+                o, _first = pl.submit(self.copy, part, o)
+                p, _second = pl.submit(self.copy, x, p)  # not ordered after the first
+            return o
+
+    assert fused(P)[0] == "tensor.create"
