@@ -239,3 +239,43 @@ def test_the_core_builder_has_begin_and_end_for_each_construct():
     assert b.get_function_return_types(name) == [I64] and b.get_function_return_types(ir.GlobalVar("g")) == []
     assert b.end_program(S)["f"] is function
     assert function.body.stmts == [loop, branch, scope, result]
+
+
+def test_literal_statements_are_emitted_and_returned():
+    build = ir.IRBuilder()
+    with build.function("f") as f:
+        made = [build.inline_stmt("print(1)"), build.break_stmt(), build.continue_stmt()]
+    assert all(stmt is emitted for stmt, emitted in zip(made, f.get_result().body.stmts, strict=True))
+    assert (made[0].body, made[0].language) == ("print(1)", ir.InlineLanguage.Python)
+
+
+def test_outputs_beyond_the_results_of_a_block_are_index_errors():
+    build = ir.IRBuilder()
+    with build.function("f"):
+        with build.for_loop(build.var("i", ir.ScalarType(ir.INDEX)), 0, 4, 1) as loop:
+            carried = loop.iter_arg("a", 0)
+            result = loop.return_var("r")
+            with pytest.raises(RuntimeError):
+                loop.output()
+            build.emit(ir.YieldStmt([carried], ir.Span.unknown()))
+        assert loop.output() is result and loop.outputs()[0] is result
+        with pytest.raises(IndexError, match="Return variable index 3 out of range"):
+            loop.output(3)
+
+
+def test_a_memref_of_four_numbers_is_a_type_error():
+    build = ir.IRBuilder()
+    with pytest.raises(TypeError, match="accepts exactly three positional arguments"):
+        build.memref(1, 2, 3, 4)
+    assert build.memref(0, 64, 2).base_.name_hint == "mem_2"
+
+
+def test_explicit_types_of_carried_values_must_match():
+    build = ir.IRBuilder()
+    with build.function("f"), build.for_loop(build.var("i", ir.ScalarType(ir.INDEX)), 0, 4, 1) as loop:
+        for make in (
+            lambda: loop.iter_arg("a", 0, type=ir.ScalarType(ir.FP32)),
+            lambda: loop.return_var("r"),
+        ):
+            with pytest.raises(ValueError):
+                make()

@@ -359,3 +359,108 @@ def test_hashes_tell_neighbours_of_zero_and_the_first_variables_apart():
     code = "from pypto import ir; S = ir.Span.unknown(); T = ir.ScalarType(ir.INT64); "
     code += "print(len({ir.structural_hash(ir.Var('v', T, S)) for _ in range(5)}))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5\n"
+
+
+def program_of(*functions):
+    return ir.Program(list(functions), "P", S)
+
+
+def branch(value):
+    return function(
+        [], ir.IfStmt(ir.ConstBool(True, S), seq(), assign(var(), const(value)), [], S), name="main"
+    )
+
+
+def nested(value):
+    inner = ir.IfStmt(ir.ConstBool(True, S), assign(var(), const(value)), None, [], S)
+    return function([], loop(inner), name="main")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "path", "reason"),
+    [
+        (program_of(kernel(4)), program_of(), "", "Map size mismatch (1 items != 0 items)"),
+        (
+            program_of(kernel(4, name="a")),
+            program_of(kernel(4, name="b")),
+            "",
+            "Map key mismatch ('a' != 'b')",
+        ),
+        (
+            program_of(kernel(4, name="a"), kernel(4, name="b")),
+            program_of(kernel(4, name="a"), kernel(4, name="b", type=ir.FunctionType.InCore)),
+            "['b'].func_type",
+            "FunctionType mismatch (Opaque != InCore)",
+        ),
+        (
+            program_of(branch(1)),
+            program_of(branch(2)),
+            "['main'].body[0].else_body.value.value",
+            "int64_t value mismatch (1 != 2)",
+        ),
+        (
+            program_of(nested(1)),
+            program_of(nested(2)),
+            "['main'].body[0].body.then_body.value.value",
+            "int64_t value mismatch (1 != 2)",
+        ),
+        (
+            program_of(kernel(4, name="f")),
+            program_of(kernel(5, name="f")),
+            "['f'].params[0].value",
+            "int64_t value mismatch (4 != 5)",
+        ),
+        (
+            program_of(kernel(const(4, ir.INT32), name="f")),
+            program_of(kernel(4, name="f")),
+            "['f'].params[0].type",
+            "ScalarType dtype mismatch (int32 != index)",
+        ),
+        (
+            assign(tensor(4), const(1)),
+            assign(tensor(4, dtype=ir.FP16), const(1)),
+            "var",
+            "TensorType dtype mismatch (fp32 != fp16)",
+        ),
+        (
+            assign(var(), const(1)),
+            ir.YieldStmt(S),
+            "",
+            "Node type mismatch (AssignStmt != YieldStmt)",
+        ),
+        (const(1) + 2, const(1) - 2, "", "Node type mismatch (Add != Sub)"),
+    ],
+)
+def test_the_path_of_a_difference_leads_through_functions_loops_branches_and_types(left, right, path, reason):
+    with pytest.raises(ValueError) as error:
+        ir.assert_structural_equal(left, right)
+    first, *_, last = str(error.value).splitlines()
+    assert first == f"Structural equality assertion failed{f' at: {path}' if path else ''}"
+    assert last == f"Reason: {reason}"
+
+
+@pytest.mark.parametrize("auto", [False, True])
+def test_merging_distinct_free_variables_is_unequal_in_both_modes(auto):
+    x, y, z, a = var("x"), var("y"), var("z"), var("a")
+    assert not equal_both_ways(x + x, y + z, auto)
+    assert not equal_both_ways(x + y, a + a, auto)
+
+
+def test_an_assigned_variable_is_renamed_and_a_read_one_only_under_auto_mapping():
+    x, y, z, v, w = var("x"), var("y"), var("z"), var("v"), var("w")
+    assert equal_both_ways(assign(x, y), assign(z, y))
+    assert not equal_both_ways(assign(x, y), assign(x, z))
+    assert equal_both_ways(assign(x, y), assign(w, z), True)
+    assert equal_both_ways(assign(v, v + 1), assign(w, w + 1))
+
+
+def test_shared_symbols_swap_only_together_with_their_uses():
+    n, m = var("N", ir.INDEX), var("M", ir.INDEX)
+
+    def reading(first, second, read):
+        return function([tensor(first, second)], ir.YieldStmt([read], S))
+
+    for auto in (False, True):
+        assert equal_both_ways(reading(n, m, n), reading(m, n, m), auto)
+        assert not equal_both_ways(reading(n, m, n), reading(m, n, n), auto)
+    assert equal_both_ways(kernel(var("N1", ir.INDEX), 64), kernel(var("N2", ir.INDEX), 64))

@@ -263,3 +263,29 @@ def test_tensor_view_fields_may_be_assigned_but_only_with_their_kind():
             setattr(view, name, value)
     with pytest.raises(AttributeError):
         view.other = 1
+
+
+def test_types_share_a_memref_when_it_is_the_same_object():
+    placed = ir.MemRef(ir.Mem.Vec, 0, 64, 1)
+    first, second = (ir.TileType([4], ir.FP32, placed, None, ir.Mem.Vec) for _ in range(2))
+    assert first.shares_memref_with(second)
+    assert not first.shares_memref_with(ir.TileType([4], ir.FP32))
+
+
+def test_packed_views_and_products_of_constant_extents():
+    two, three, n = const(2), const(3), var("n", ir.INDEX)
+    semantics = ir.tensor_view_semantics
+    view = semantics.canonicalize_view([two, three], ir.TensorLayout.ND)
+    assert ([stride.value for stride in view.stride], view.valid_shape) == ([3, 1], [])
+    shapes = ([two, three], [], [two, n])
+    assert [semantics.compute_shape_product(shape) for shape in shapes] == [6, 1, -1]
+
+
+def test_offsets_of_the_communication_context_are_those_of_the_runtime():
+    layout = ir.comm_layout
+    assert (layout.RANK_ID_OFFSET, layout.RANK_NUM_OFFSET, layout.WINDOW_SLOT_STRIDE) == (16, 20, 8)
+    assert (layout.WINDOWS_IN_OFFSET, layout.WINDOWS_OUT_OFFSET, layout.COMM_CTX_SIZE) == (32, 544, 1056)
+
+
+def test_the_number_of_slots_is_an_int_also_when_given_as_a_flag():
+    assert type(ir.MemRef("m", slots=True).slot_count_) is int

@@ -183,7 +183,7 @@ class MemRef(Var):
         _expect_size(size)
         if slots < 1:
             raise ValueError(f"MemRef slots must be >= 1, got {slots}")
-        self._fill(MemRefType.get(), base.name_hint, base, offset, size, pinned, slots, slot, span)
+        self._fill(MemRefType.get(), base.name_hint, base, offset, size, pinned, int(slots), slot, span)
         _set_unique_id(self, _next_unique_id())
 
     def _rebuilt(self, values: Sequence[Any]) -> MemRef:
