@@ -364,6 +364,23 @@ def test_rendering_without_a_place():
     assert "\033[" in ErrorRenderer(use_color=True).render(ParserError("plain"))
 
 
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+    ],
+)
+def test_colour_follows_the_environment_where_stderr_is_no_terminal(environment, coloured, monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\033[" in ErrorRenderer().render(ParserError("plain"))) is coloured
+
+
 def run_failing_script(tmp_path, **env: str) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "failing.py"
     script.write_text(f"import pypto.language as pl\n\n{FUNCTION.replace('return x', 'return zzz')}")
