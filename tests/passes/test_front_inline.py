@@ -396,3 +396,47 @@ def test_dump_tags_move_to_the_scopes_and_calls_that_use_the_variable() -> None:
     assert scope.attrs["dump_vars"][0] is x
     assert assign.value.attrs["dump_vars"][0] is x
     assert "dump_vars" not in scope.body.value.attrs
+
+
+def test_a_call_as_a_statement_drops_the_values() -> None:
+    helpers = """
+    @pl.inline
+    def pair(self, a: T(4, 4)) -> tuple[T(4, 4), T(4, 4)]:
+        t = pl.add(a, a)
+        u = pl.mul(a, a)
+        return t, u
+"""
+    result = inlined(
+        with_main(
+            """
+    @opaque
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        self.pair(x)
+        return x
+    """,
+            helpers,
+        )
+    )
+    stems = [re.sub(r"_inline\d+$", "", name) for name in names(result)]
+    assert stems == ["t", "u"] and verify(result) == []
+    assert len(statements(function(result, "main"))) == 3
+
+
+def test_a_value_of_a_function_without_a_return_is_an_internal_error_that_names_it() -> None:
+    span, tensor = ir.Span.unknown(), ir.TensorType([4, 4], ir.DataType.FP32)
+    x, y = ir.Var("x", tensor, span), ir.Var("y", tensor, span)
+    nothing = ir.Function("nothing", [], [], ir.SeqStmts([], span), span, ir.FunctionType.Inline)
+    call = ir.Call(ir.GlobalVar("nothing"), [], tensor, span)
+    body = ir.SeqStmts([ir.AssignStmt(y, call, span), ir.ReturnStmt([y], span)], span)
+    main = ir.Function("main", [x], [tensor], body, span)
+    with pytest.raises(pypto.InternalError, match="nothing"):
+        inlined(ir.Program([nothing, main], "P", span))
+
+
+def test_an_inline_function_that_calls_itself_is_a_cycle() -> None:
+    span = ir.Span.unknown()
+    call = ir.EvalStmt(ir.Call(ir.GlobalVar("again"), [], span), span)
+    again = ir.Function("again", [], [], call, span, ir.FunctionType.Inline)
+    message = "Cycle detected in FunctionType::Inline call graph: again -> again"
+    with pytest.raises(ValueError, match=message):
+        inlined(ir.Program([again], "P", span))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import pypto
 from pypto import ir, passes
 from pypto.passes.verify.unroll_resolved import verify
 from pypto.testing.interpreter import run
@@ -237,3 +238,13 @@ def test_a_result_read_before_its_definition_is_shared_by_all_copies() -> None:
     body = ir.SeqStmts([use, inner], S)
     source = main(ir.AssignStmt(r, c(0), S), loop(c(1), c(4), c(1), body))
     assert run(unrolled(source), "main", 0) == [0 + 3 + 5]
+
+
+def test_a_loop_that_carries_values_is_an_internal_error() -> None:
+    carried = ir.IterArg("acc", SCALAR, a, S)
+    bounds = (c(0), c(2), c(1))
+    source = ir.ForStmt(
+        i, *bounds, [carried], ir.YieldStmt([carried], S), [var("r")], S, kind=ir.ForKind.Unroll
+    )
+    with pytest.raises(pypto.InternalError, match="iter_args"):
+        passes.unroll_loops()(main(source))
