@@ -54,3 +54,64 @@ def test_reading_a_carried_name_means_what_was_assigned_last(name: str) -> None:
     run_text(text, "P", wanted)
     run(passes.convert_to_ssa()(pl.parse_program(text)), "main", *arguments)
     np.testing.assert_array_equal(arguments[2], wanted[2])
+
+
+YIELDED = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(
+        self,
+        x: pl.Tensor[[2, 16], pl.FP32],
+        y: pl.Tensor[[2, 16], pl.FP32],
+        o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
+    ) -> pl.Tensor[[2, 16], pl.FP32]:
+        a = pl.abs(y)
+        for i in pl.{loop}(4):
+            {body}
+        o = pl.assemble(o, a, [0, 0])
+        return o
+"""
+
+YIELDING_BODIES = {
+    "branches": (
+        "if i > 1:\n                a = pl.yield_(pl.add(a, x))\n            else:\n"
+        "                a = pl.yield_(pl.mul(a, 2.0))"
+    ),
+    "an inner loop": (
+        "for j, (b,) in pl.range(2, init_values=(a,)):\n                a = pl.yield_(pl.add(b, x))"
+    ),
+    "a read before": (
+        "c = pl.add(a, x)\n            for j, (b,) in pl.range(2, init_values=(c,)):\n"
+        "                a = pl.yield_(pl.mul(b, 2.0))"
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", ["range", "unroll"])
+@pytest.mark.parametrize("name", YIELDING_BODIES)
+def test_a_yield_to_a_name_that_an_outer_loop_reads_is_read_by_its_next_turn(name: str, loop: str) -> None:
+    text = YIELDED.format(loop=loop, body=YIELDING_BODIES[name])
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
+    wanted = [each.copy() for each in arguments]
+    run_text(text, "P", wanted)
+    program = passes.convert_to_ssa()(passes.unroll_loops()(pl.parse_program(text)))
+    run(program, "main", *arguments)
+    np.testing.assert_array_equal(arguments[2], wanted[2])
+
+
+def test_a_yield_to_a_carried_name_in_a_loop_that_does_not_carry_it_is_an_error() -> None:
+    body = "for j in pl.range(3):\n                " + YIELDING_BODIES["branches"].replace("\n", "\n    ")
+    with pytest.raises(
+        pl.parser.ParserSyntaxError, match="'a' is yielded inside a loop that reads it"
+    ) as caught:
+        pl.parse_program(TEXT.format(body=body))
+    assert "init_values=(a,)" in caught.value.hint
+
+
+def test_a_name_that_no_outer_loop_reads_before_is_bound_to_the_result() -> None:
+    body = YIELDING_BODIES["branches"].replace("(a,", "(y,")
+    loop = pl.parse_program(YIELDED.format(loop="range", body=body)).functions_["main"].body.stmts[1]
+    assert type(loop.body).__name__ == "IfStmt"

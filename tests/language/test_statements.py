@@ -645,3 +645,17 @@ def test_unroll_bounds_of_any_other_kind_are_rejected_alike():
     for bound in ("n", "1.5", "True"):
         with pytest.raises(ParserSyntaxError, match="requires compile-time constant integer bounds"):
             statements("n: pl.Scalar[pl.INDEX]", f"for i in pl.unroll({bound}):\n    pass")
+
+
+def test_unpacking_fewer_names_than_values_warns_of_the_dropped_ones():
+    with pytest.warns(UserWarning, match="Unpacking 3 values into 2 names drops the last 1"):
+        found = statements(S, "a, b = (s, s, s)\nreturn a, b")
+    assert len(found) == 4
+
+
+def test_a_fractal_that_is_no_constant_is_rejected():
+    with pytest.raises(ParserTypeError, match="TileView fractal must be an integer"):
+        statements(
+            f"t: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec], {S}",
+            "u: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec, pl.TileView(fractal=s)] = t\nreturn u",
+        )

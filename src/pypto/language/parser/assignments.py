@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -254,6 +255,13 @@ def _check_unpacked(unpacked: ir.Type, names: int, span: ir.Span) -> None:
             f"Cannot unpack {len(unpacked.types_)} values into {names} names",
             span=span,
             hint="Write one name per value",
+        )
+    if names < len(unpacked.types_):
+        warnings.warn(
+            f"Unpacking {len(unpacked.types_)} values into {names} names drops the last "
+            f"{len(unpacked.types_) - names}: write one name per value, at {span}",
+            UserWarning,
+            stacklevel=2,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pypto import ir
 from pypto.language.parser.annotations import is_left_to_value, local_type
+from pypto.language.parser.assignments import let
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.comments import else_line, header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
@@ -70,7 +71,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         ir.IterArg(arg, init.type, init, p.span(node.target))
         for arg, init in zip(iter_names or [], inits, strict=True)
     ]
-    frame = Frame(kind, yields=Yields(), carries_values=bool(carried))
+    frame = Frame(kind, yields=Yields(), carries_values=bool(carried), loop_body=node.body)
     body = _loop_body(p, node, frame, loop_var, carried)
     results = _loop_results(p, node, frame, carried, "For")
     start, stop, step = bounds
@@ -87,6 +88,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         attrs or None,
     )
     _emit_compound(p, loop, comments)
+    _bind_results(p, node, results, is_named=bool(frame.yields and frame.yields.names))
 
 
 def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | None]:
@@ -251,6 +253,7 @@ def _loop_body(
     """Parse a loop body; without carried values and yields its names leak outward."""
     p.frames.append(frame)
     p.names.push()
+    frame.loop_names = p.names.current
     try:
         for variable in (loop_var, *carried):
             p.bind_new(variable.name_hint, variable, allow_redefinition=True)
@@ -281,12 +284,57 @@ def _loop_results(
             f"{what} loop has {len(carried)} iteration arguments but {len(yields.names)} return variables. "
             "They must match."
         )
-    results = [
-        p.program.variable(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)
-    ]
-    for result in results:
-        p.bind_new(result.name_hint, result, allow_redefinition=True)
-    return results
+    return [p.program.variable(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)]
+
+
+def _bind_results(
+    p: FunctionParser, node: ast.For | ast.If, results: Sequence[ir.Var], *, is_named: bool = True
+) -> None:
+    """Bind the names of the yield targets, which become visible after the construct.
+
+    In a loop that has read such a name from before the loop, its next turn reads it again: the variable of
+    that name takes the new value.
+    """
+    for result in results if is_named else ():
+        name = result.name_hint
+        if p.strict_ssa or not _is_read_again(p, node, name):
+            p.bind_new(name, result, allow_redefinition=True)
+        elif isinstance(p.names.binding(name), ir.IterArg):
+            raise ParserSyntaxError(
+                f"'{name}' is yielded inside a loop that reads it but does not carry it",
+                span=p.source.head_span(node),
+                hint=f"Carry it through that loop as well (init_values=({name},)), or assign it without "
+                "pl.yield_()",
+            )
+        else:
+            let(p, name, result, result.span, None)
+
+
+def _is_read_again(p: FunctionParser, node: ast.For | ast.If, name: str) -> bool:
+    """Whether an enclosing loop has read `name`, bound before that loop, up to the end of `node`."""
+    if not isinstance(p.names.binding(name), ir.Var):
+        return False
+    path = p.names.path
+    home = max(position for position, scope in enumerate(path) if name in scope)
+    inner_scopes = {id(scope) for scope in path[home + 1 :]}
+    return any(
+        frame.loop_names is not None
+        and id(frame.loop_names) in inner_scopes
+        and _reads(frame.loop_body, name, node)
+        for frame in p.frames
+    )
+
+
+def _reads(body: Sequence[ast.stmt], name: str, last: ast.stmt) -> bool:
+    end = (last.end_lineno or last.lineno, last.end_col_offset or 0)
+    return any(
+        isinstance(part, ast.Name)
+        and part.id == name
+        and isinstance(part.ctx, ast.Load)
+        and (part.lineno, part.col_offset) < end
+        for statement in body
+        for part in ast.walk(statement)
+    )
 
 
 def _header_comments(p: FunctionParser, last_expression: ast.expr) -> list[str]:
@@ -311,9 +359,10 @@ def parse_while(p: FunctionParser, node: ast.While) -> None:
         raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "while")
-    frame = Frame("while", yields=Yields())
+    frame = Frame("while", yields=Yields(), loop_body=node.body)
     p.frames.append(frame)
     p.names.push()
+    frame.loop_names = p.names.current
     try:
         statements = p.block(node.body)
     finally:
@@ -341,9 +390,10 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
         ir.IterArg(name, init.type, init, p.span(node.target))
         for name, init in zip(names, inits, strict=True)
     ]
-    frame = Frame("while", yields=Yields(), carries_values=True)
+    frame = Frame("while", yields=Yields(), carries_values=True, loop_body=node.body)
     p.frames.append(frame)
     p.names.push()
+    frame.loop_names = p.names.current
     try:
         for arg in carried:
             p.bind_new(arg.name_hint, arg, allow_redefinition=True)
@@ -357,6 +407,7 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
     results = _loop_results(p, node, frame, carried, "While")
     span = p.source.head_span(node)
     _emit_compound(p, ir.WhileStmt(condition, carried, to_body(statements, span), results, span), comments)
+    _bind_results(p, node, results, is_named=bool(frame.yields and frame.yields.names))
 
 
 def _while_init_values(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
@@ -443,9 +494,8 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
         p.program.variable(name, _result_type(p, node, frame, name, annotation), span)
         for name, annotation in declared.items()
     ]
-    for result in results:
-        p.bind_new(result.name_hint, result, allow_redefinition=True)
     _emit_compound(p, ir.IfStmt(condition, then_body, else_body, results, span), comments)
+    _bind_results(p, node, results)
 
 
 def _branch(p: FunctionParser, body: Sequence[ast.stmt], *, leaks: bool, limit: int | None) -> list[ir.Stmt]:

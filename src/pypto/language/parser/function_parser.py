@@ -90,6 +90,8 @@ class Frame:
     written_split: bool = False  # the kernel scope was written with a literal pl.split(...)
     split_mode: ir.SplitMode | None = None  # split_aiv only
     branches: list[dict[str, Binding]] = field(default_factory=list)  # of an if: the scopes of its blocks
+    loop_body: Sequence[ast.stmt] = ()
+    loop_names: dict[str, Binding] | None = None  # the scope of the loop body
 
 
 @dataclass(frozen=True, slots=True)

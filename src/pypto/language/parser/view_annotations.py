@@ -134,7 +134,7 @@ _VIEW_ENUMS: dict[str, type[Any]] = {
 
 
 def _fractal(p: FunctionParser, node: ast.expr) -> int:
-    value = node.value if isinstance(node, ast.Constant) else p.closure.evaluate(node, p.span(node))
+    value = p.closure.fold(node, p.names.__contains__)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParserTypeError("TileView fractal must be an integer", span=p.span(node))
     return value
