@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pypto.language as pl
 from pypto import backend, ir
 from tests.runtime import lane_programs
 
@@ -225,3 +226,34 @@ def test_index_out_of_range_is_reported_with_kernel_block_and_line_in_checked_mo
     out = np.zeros((4, 16), np.float32)
     program(table, np.array([0, 7, 3, 1], np.int32), out)
     np.testing.assert_array_equal(out, table[[0, 7, 3, 1]])
+
+
+def test_lanes_that_exchange_tiles_need_the_same_arguments(tmp_path) -> None:
+    @pl.program
+    class Uneven:
+        @pl.function(type=pl.FunctionType.AIC)
+        def cube(self, x: pl.Tensor[[16, 16], pl.FP32]):
+            a = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+            left, right = pl.move(a, pl.Mem.Left), pl.move(a, pl.Mem.Right)
+            pl.tpush_to_aiv(pl.matmul(left, right), split=0)
+
+        @pl.function(type=pl.FunctionType.AIV)
+        def vector(self, out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+            t = pl.tpop_from_aic(shape=[16, 16], dtype=pl.FP32)
+            return pl.store(t, [0, 0], out)
+
+        @pl.function(type=pl.FunctionType.Group)
+        def both(
+            self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+        ) -> pl.Tensor[[16, 16], pl.FP32]:
+            self.cube(x)
+            return self.vector(out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+        ) -> pl.Tensor[[16, 16], pl.FP32]:
+            return self.both(x, out)
+
+    with pytest.raises(Exception, match=r"group 'both' \(cube, vector\) exchange tiles.*same arguments"):
+        ir.compile(Uneven, str(tmp_path), platform="a2a3sim", dump_passes=False)

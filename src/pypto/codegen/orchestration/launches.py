@@ -11,7 +11,7 @@ tasks that follow one another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pypto.core.errors import InternalError, UsageError, located
@@ -28,6 +28,7 @@ from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 __all__ = ["Launch", "Launches", "as_dtype", "with_arguments"]
 
 _KERNELS = (FunctionType.AIC, FunctionType.AIV)
+_EXCHANGES = ("tile.tpush_to_", "tile.tpop_from_")
 
 Payload = tuple["int | Expr", ...]
 
@@ -159,6 +160,7 @@ class Launches:
             lanes = "AIV-only SPMD" if aic is None else "MixedKernels (AIC + AIV lanes)"
             dumped = frozenset[int]().union(*(_dumped_positions(wrapper, call) for call, _ in dispatches))
             return (Launch(f"Group {wrapper.name}: {lanes}", aic, aiv, payloads[0], wrapper, dumped),)
+        _check_alone(wrapper, [target for _, target in dispatches])
         return tuple(
             _step(wrapper, call, target, payload)
             for (call, target), payload in zip(dispatches, payloads, strict=True)
@@ -182,6 +184,22 @@ def _check_member(wrapper: Function, call: Call | Submit, target: Function) -> N
                 call.span,
             )
         )
+
+
+def _check_alone(wrapper: Function, kernels: Sequence[Function]) -> None:
+    """Kernels that run one after the other have nobody to exchange tiles with."""
+    for kernel in kernels:
+        for node in walk(kernel.body, once=True):
+            if isinstance(node, Call) and node.op.name.startswith(_EXCHANGES):
+                names = ", ".join(each.name for each in kernels)
+                raise UsageError(
+                    located(
+                        f"the kernels of group '{wrapper.name}' ({names}) exchange tiles, so they must be "
+                        "the lanes of one task: one AIC and one AIV kernel with the same arguments in the "
+                        "same order; give both all parameters",
+                        node.span,
+                    )
+                )
 
 
 def _step(wrapper: Function, call: Call | Submit, kernel: Function, payload: Payload) -> Launch:
