@@ -700,7 +700,7 @@ def test_a_parser_error_points_into_the_users_file():
     assert caught.value.span["filename"] == __file__ and "no_such_op" in line
 
 
-def test_a_circular_argument_count_is_checked():
+def test_the_argument_count_of_a_called_function_is_checked():
     @pl.jit
     def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):
         c = plus_one(a)
@@ -708,6 +708,17 @@ def test_a_circular_argument_count_is_checked():
 
     with pytest.raises(pl.parser.ParserTypeError, match=r"expects 2 argument\(s\), got 1; missing: 'out'"):
         k.lower(ones(16, 64), ones(16, 64))
+
+
+def test_a_call_without_any_argument_is_refused_at_its_place():
+    @pl.jit
+    def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+        c = plus_one()
+        return c
+
+    with pytest.raises(pl.parser.ParserTypeError, match=r"expects 2 argument\(s\), got 0") as caught:
+        k.lower(ones(16, 64), ones(16, 64))
+    assert "plus_one()" in caught.value.source_lines[caught.value.span["begin_line"] - 1]
 
 
 @pytest.mark.parametrize("value", [3.0, 2.5, np.float32(3)])

@@ -33,7 +33,7 @@ def call_method(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr:
 
 def call_specialised(p: FunctionParser, node: ast.Call, callee: SpecialisedFunction) -> ir.Expr:
     """A call of a function that is made for its arguments; those may be given by keyword."""
-    args, overrides, keywords = specialised_arguments(p, node.args, node.keywords, callee)
+    args, overrides, keywords = specialised_arguments(p, node, node.args, callee)
     function = specialised_function(p, node, callee, args)
     global_var = p.program.global_vars[function.name]
     values = [value for value, _ in args]
@@ -95,9 +95,11 @@ def _wrong_count(p: FunctionParser, node: ast.Call, callee: ir.Function, given: 
 
 
 def specialised_arguments(
-    p: FunctionParser, nodes: list[ast.expr], keywords: list[ast.keyword], callee: SpecialisedFunction
+    p: FunctionParser, node: ast.Call, nodes: list[ast.expr], callee: SpecialisedFunction
 ) -> tuple[list[SpecialisedArgument], list[int], list[ast.keyword]]:
     """The arguments in the order of the parameters, positions under `pl.no_dep(...)`, other keywords.
+
+    `nodes` are the positional ones of the call or submit `node`.
 
     Raises:
         ParserTypeError: a parameter gets no argument or two, or there are too many.
@@ -105,7 +107,7 @@ def specialised_arguments(
     names = callee.parameter_names
     given = dict(zip(names, nodes, strict=False))
     others: list[ast.keyword] = []
-    for keyword in keywords:
+    for keyword in node.keywords:
         if keyword.arg not in names:
             others.append(keyword)
         elif keyword.arg in given:
@@ -119,7 +121,7 @@ def specialised_arguments(
         raise ParserTypeError(
             f"Function '{callee.__name__}' expects {len(names)} argument(s), got {len(nodes)}"
             + (f"; missing: {missing}" if missing else ""),
-            span=p.span(nodes[0] if nodes else keywords[0].value) if nodes or keywords else None,
+            span=p.span(node),
         )
     ordered = [given[name] for name in names]
     values, overrides = call_arguments(p, ordered)

@@ -71,7 +71,7 @@ def parse_submit(p: FunctionParser, node: ast.Call) -> ir.Submit:
     callee: ir.Function | None
     keywords = node.keywords
     if specialised is not None:
-        given, overrides, keywords = specialised_arguments(p, node.args[1:], node.keywords, specialised)
+        given, overrides, keywords = specialised_arguments(p, node, node.args[1:], specialised)
         callee = specialised_function(p, node, specialised, given)
         kernel, global_var = callee.name, p.program.global_vars[callee.name]
         args = [value for value, _ in given]
