@@ -107,8 +107,7 @@ class JITFunction(SpecialisedFunction):
         Raises `TypeError` when these do not say enough.
         """
         graph = self._graph()
-        _, facts = self._facts(graph, (), {})
-        return self._program(graph, facts, runnable=True)
+        return self._program(graph, self._facts(graph, (), {}), runnable=True)
 
     # -- what a user calls -----------------------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class JITFunction(SpecialisedFunction):
         parser and the passes raise.
         """
         graph = self._graph()
-        _, facts = self._facts(graph, args, kwargs)
+        facts = self._facts(graph, args, kwargs)
         return lower_program(self._program(graph, facts, runnable=False), config)
 
     def compile(
@@ -130,8 +129,7 @@ class JITFunction(SpecialisedFunction):
     ) -> CompiledProgram | DistributedCompiledProgram:
         """The compiled program for these arguments; the same object for arguments that need no other one."""
         graph = self._graph()
-        _, facts = self._facts(graph, args, kwargs)
-        return self._compiled(graph, facts, config)
+        return self._compiled(graph, self._facts(graph, args, kwargs), config)
 
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """Compile if needed, then run in place on the given tensors.
@@ -140,9 +138,10 @@ class JITFunction(SpecialisedFunction):
         and returned.
         """
         graph = self._graph()
-        values, facts = self._facts(graph, args, kwargs, call=True)
+        values = self._values(self._signature_of_call(args, kwargs), args, kwargs)
+        facts = self._facts_of_values(graph, values)
         compiled = self._compiled(graph, facts, config)
-        result = compiled(*values, config=config)
+        result = compiled(*values.values(), config=config)
         return result if len(values) < len(facts) else None
 
     # -- specialisation --------------------------------------------------------------------------------------
@@ -154,35 +153,44 @@ class JITFunction(SpecialisedFunction):
             self._known_graph = CallGraph(self)
         return self._known_graph
 
-    def _facts(
-        self, graph: CallGraph, args: Sequence[Any], kwargs: Mapping[str, Any], *, call: bool = False
-    ) -> tuple[list[Any], list[Fact]]:
-        """The arguments in the order of the parameters, and what the program depends on in them."""
-        parameters = self.definition.parameters
+    def _facts(self, graph: CallGraph, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Fact]:
+        """What the program depends on: in sample arguments or, without any, in the annotations."""
+        if args or any(is_tensor(value) for value in kwargs.values()):
+            return self._facts_of_values(graph, self._values(self._signature, args, kwargs))
+        if kwargs.keys() - self._signature.parameters.keys():
+            bind(self._signature, self.__name__, args, kwargs)  # says which is unknown
+        defaults = {
+            name: p.default for name, p in self._signature.parameters.items() if p.default is not p.empty
+        }
         symbols = graph.symbols_of(self.definition)
-        if not call and not args and not any(is_tensor(value) for value in kwargs.values()):
-            unknown = kwargs.keys() - self._signature.parameters.keys()
-            if unknown:
-                bind(self._signature, self.__name__, args, kwargs)  # says which
-            defaults = {
-                name: p.default for name, p in self._signature.parameters.items() if p.default is not p.empty
-            }
-            return [], facts_of_signature(parameters, symbols, {**defaults, **kwargs})
-        if not kwargs and len(args) == len(parameters):
-            facts = facts_of_samples(parameters, symbols, dict(zip(self.parameter_names, args, strict=True)))
-            return list(args), facts
-        left_out = self._left_out(args, kwargs) if call else frozenset()
-        signature = self._signature
-        if left_out:
-            kept = [p for name, p in signature.parameters.items() if name not in left_out]
-            signature = signature.replace(parameters=kept)
-        values = bind(signature, self.__name__, args, kwargs)
-        facts = facts_of_samples(parameters, symbols, values)
-        return [values[p.name] for p in parameters if p.name in values], facts
+        return facts_of_signature(self.definition.parameters, symbols, {**defaults, **kwargs})
+
+    def _facts_of_values(self, graph: CallGraph, values: Mapping[str, Any]) -> list[Fact]:
+        return facts_of_samples(self.definition.parameters, graph.symbols_of(self.definition), values)
+
+    def _values(
+        self, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The arguments by parameter name, in the order of the parameters."""
+        names = self.parameter_names
+        if not kwargs and len(args) == len(names):
+            return dict(zip(names, args, strict=True))
+        bound = bind(signature, self.__name__, args, kwargs)
+        return {name: bound[name] for name in names if name in bound}
+
+    def _signature_of_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.Signature:
+        """The signature without the trailing outputs that a call leaves out."""
+        left_out = self._left_out(args, kwargs)
+        if not left_out:
+            return self._signature
+        kept = [p for name, p in self._signature.parameters.items() if name not in left_out]
+        return self._signature.replace(parameters=kept)
 
     def _left_out(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> frozenset[str]:
         """Trailing outputs without an argument; all outputs or none can be left out."""
         parameters = self.definition.parameters
+        if len(args) == len(parameters):
+            return frozenset()
         trailing = []
         for parameter in reversed(parameters):
             if parameter.direction is not ir.ParamDirection.Out or not parameter.is_shaped:
