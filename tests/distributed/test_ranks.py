@@ -95,6 +95,8 @@ def test_a_build_can_be_loaded_and_run_again(tmp_path):
         ({"schema": 1}, "Incompatible schema"),
         ({"distributed_config": {"device_ids": [0], "speed": 3}}, "wrong 'distributed_config'"),
         ({"distributed_config": {"device_ids": [0, 0]}}, "device_ids must be distinct"),
+        ({"distributed_config": {"device_ids": [True]}}, "wrong 'distributed_config'"),
+        ({"distributed_config": {"runtime": 3}}, "wrong 'distributed_config'"),
     ],
 )
 def test_metadata_that_is_not_as_described_is_refused(tmp_path, change, text):

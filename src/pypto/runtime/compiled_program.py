@@ -18,6 +18,7 @@ from pypto.runtime import metadata, spans
 from pypto.runtime.arguments import ArgumentBinder, BoundArguments
 from pypto.runtime.array_types import ARRAY_NAMES, runtime_shape
 from pypto.runtime.assemble import compile_and_assemble
+from pypto.runtime.built_program import BuiltProgram
 from pypto.runtime.callables import ChipCallable
 from pypto.runtime.device_runner import execute
 from pypto.runtime.metadata import CallSignature, ParamInfo, extract_param_infos
@@ -30,7 +31,7 @@ Assembled = tuple[ChipCallable, str, Mapping[str, Any]]
 PreparedArguments = tuple[BoundArguments, tuple[Any, ...], bool]
 
 
-class OrchestrationProgram:
+class OrchestrationProgram(BuiltProgram):
     """One orchestration with its build directory; callable."""
 
     kind = "CompiledProgram"
@@ -44,21 +45,7 @@ class OrchestrationProgram:
         self._binder = ArgumentBinder(signature, self.kind)
 
     @property
-    def param_names(self) -> list[str]:
-        return [p.name for p in self._signature.params]
-
-    @property
-    def output_indices(self) -> list[int]:
-        """Places of the pure outputs."""
-        return self._signature.output_indices
-
-    @property
-    def has_return(self) -> bool:
-        return self._signature.has_return
-
-    @property
     def signature(self) -> CallSignature:
-        """Parameters and number of results, as the user wrote them."""
         return self._signature
 
     def load(self) -> ChipCallable:
@@ -99,8 +86,10 @@ class OrchestrationProgram:
         """From now on refuse other values for scalars that the program was specialised for."""
         self._binder.fix_scalars(values)
 
-    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+    def __call__(self, *args: Any, config: RunConfig | None = None, **keywords: Any) -> Any:
         """Run in place on all parameters, or on all but the pure outputs, which are made and returned."""
+        if keywords:
+            self._refuse_keywords(keywords)
         if config is not None and not isinstance(config, RunConfig):
             raise TypeError(f"config must be a RunConfig, got {type(config).__name__}")
         worker = self._active_worker(config) if any_worker_active() else None
@@ -129,8 +118,10 @@ class OrchestrationProgram:
         return bound.result
 
 
-class CompiledProgram:
+class CompiledProgram(BuiltProgram):
     """A program that was compiled into a directory. Equal to, and usable as, the path of that directory."""
+
+    kind = "CompiledProgram"
 
     def __init__(
         self,
@@ -213,16 +204,8 @@ class CompiledProgram:
         return self._only
 
     @property
-    def param_names(self) -> list[str]:
-        return self.single().param_names
-
-    @property
-    def output_indices(self) -> list[int]:
-        return self.single().output_indices
-
-    @property
-    def has_return(self) -> bool:
-        return self.single().has_return
+    def signature(self) -> CallSignature:
+        return self.single().signature
 
     def load(self) -> ChipCallable:
         return self.single().load()
@@ -250,11 +233,11 @@ class CompiledProgram:
     def fix_scalars(self, values: Mapping[str, Any]) -> None:
         self.single().fix_scalars(values)
 
-    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+    def __call__(self, *args: Any, config: RunConfig | None = None, **keywords: Any) -> Any:
         only = self._only
         if only is None:
             only = self.single()
-        return only(*args, config=config)
+        return only(*args, config=config, **keywords)
 
     def validate_ir(
         self,
@@ -276,17 +259,7 @@ class CompiledProgram:
         """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""
         if self.program is not None:
             return extract_param_infos(self.program)
-        signature = self.single().signature
-        return list(signature.params), signature.output_indices, []
-
-    def __str__(self) -> str:
-        return str(self.output_dir)
-
-    def __repr__(self) -> str:
-        return f"CompiledProgram({self.output_dir})"
-
-    def __fspath__(self) -> str:
-        return str(self.output_dir)
+        return super()._get_metadata()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, CompiledProgram | str | Path):

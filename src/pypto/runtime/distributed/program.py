@@ -17,8 +17,9 @@ from pypto.codegen.kernel_config import DEFAULT_RUNTIME
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import metadata
 from pypto.runtime.arguments import ArgumentBinder
+from pypto.runtime.built_program import BuiltProgram
 from pypto.runtime.compiled_program import NEXT_LEVELS, OrchestrationProgram
-from pypto.runtime.metadata import CallSignature, ParamInfo
+from pypto.runtime.metadata import CallSignature
 from pypto.runtime.run_config import RunConfig
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ SUB_WORKERS = "sub_workers"
 _SCHEMA = 2
 
 
-class DistributedCompiledProgram:
+class DistributedCompiledProgram(BuiltProgram):
     """A program that was compiled into a directory, to be run by several ranks."""
 
     kind = "DistributedCompiledProgram"
@@ -49,7 +50,7 @@ class DistributedCompiledProgram:
         self._folder = self.output_dir.absolute()  # a later chdir does not move it
         self.backend_type = backend_type
         self.platform = platform or simulator_of(backend_type)
-        self.signature = _signature
+        self._signature = _signature
         self._distributed_config = distributed_config or DistributedConfig()
         self.fixed_scalars: Mapping[str, Any] = {}
 
@@ -100,12 +101,8 @@ class DistributedCompiledProgram:
         return self._distributed_config.runtime or DEFAULT_RUNTIME
 
     @property
-    def param_names(self) -> list[str]:
-        return [p.name for p in self.signature.params]
-
-    @property
-    def output_indices(self) -> list[int]:
-        return self.signature.output_indices
+    def signature(self) -> CallSignature:
+        return self._signature
 
     @property
     def orchestration_names(self) -> list[str]:
@@ -121,15 +118,12 @@ class DistributedCompiledProgram:
         for chip in self.chips.values():
             chip.load()
 
-    def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
-        """Parameters, places of pure outputs, return types (unknown here: results are parameters)."""
-        return list(self.signature.params), self.signature.output_indices, []
-
     # -- runs --------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+    def __call__(self, *args: Any, config: RunConfig | None = None, **keywords: Any) -> Any:
         """Start the ranks, run once, stop them. In place with all arguments; without the outputs these are
         made and returned."""
+        self._refuse_keywords(keywords)
         complete, result = ArgumentBinder(self.signature, self.kind).complete(args)
         with self.prepare(config) as worker:
             worker(*complete)
@@ -214,17 +208,6 @@ class DistributedCompiledProgram:
                 given[name] = body
         return given
 
-    # -- a path ------------------------------------------------------------------------------------------
-
-    def __str__(self) -> str:
-        return str(self.output_dir)
-
-    def __repr__(self) -> str:
-        return f"DistributedCompiledProgram({self.output_dir})"
-
-    def __fspath__(self) -> str:
-        return str(self.output_dir)
-
 
 def write_distributed_sidecar(
     root: Path,
@@ -240,8 +223,12 @@ def write_distributed_sidecar(
 
 
 def _config_of(path: Path, content: Any) -> DistributedConfig:
-    names = {field.name for field in dataclasses.fields(DistributedConfig)}
-    if not isinstance(content, dict) or not content.keys() <= names:
+    kinds = {name: type(value) for name, value in dataclasses.asdict(DistributedConfig()).items()}
+    if (
+        not isinstance(content, dict)
+        or any(type(value) is not kinds.get(name) for name, value in content.items())
+        or any(type(device) is not int for device in content.get("device_ids", ()))
+    ):
         raise ValueError(f"{path} has a wrong 'distributed_config'; recompile the program")
     try:
         return DistributedConfig(**content)
