@@ -43,8 +43,8 @@ class BuiltProgram(ABC):
     def _refuse_keywords(self, keywords: Mapping[str, Any]) -> None:
         if keywords:
             raise TypeError(
-                f"{self.kind} got an unexpected keyword argument '{next(iter(keywords))}'; arguments are given "
-                f"by position, config= alone by keyword. Parameters: {self.param_names}"
+                f"{self.kind} got an unexpected keyword argument '{next(iter(keywords))}'; arguments are "
+                f"given by position, config= alone by keyword. Parameters: {self.param_names}"
             )
 
     def __str__(self) -> str:
