@@ -56,6 +56,9 @@ def test_python_syntax_errors_name_the_file():
         pl.parse("def f(:\n", filename="k.py")
     with pytest.raises(SyntaxError, match="Failed to compile"):
         pl.parse(PROGRAM.replace("return x", "break"))
+    with pytest.raises(SyntaxError) as caught:
+        pl.parse("def f(:\n", filename="k.py")
+    assert str(caught.value).count("(k.py, line 1)") == 1
 
 
 def test_loads(tmp_path):

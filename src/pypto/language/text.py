@@ -83,7 +83,7 @@ def _checked_source(code: str, filename: str, source_map: SourceMap | None) -> S
         _check_as_python(tree, code, filename)
     except SyntaxError as error:
         place = (error.filename, error.lineno, error.offset, error.text)
-        raise SyntaxError(f"Failed to compile code from {filename}: {error}", place) from error
+        raise SyntaxError(f"Failed to compile code from {filename}: {error.msg}", place) from error
     except (ValueError, RecursionError, MemoryError) as error:  # null characters; nesting beyond all reason
         raise SyntaxError(
             f"Failed to compile code from {filename}: {error or 'nested too deeply'}"
