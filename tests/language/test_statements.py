@@ -659,3 +659,17 @@ def test_a_fractal_that_is_no_constant_is_rejected():
             f"t: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec], {S}",
             "u: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec, pl.TileView(fractal=s)] = t\nreturn u",
         )
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "message"),
+    [
+        ("x[:-16]", UnsupportedFeatureError, "negative extent -16 in dimension 0"),
+        ("x[:, 8:5]", UnsupportedFeatureError, "negative extent -3 in dimension 1"),
+        ("x[-1, 0]", pl.parser.ParserSyntaxError, "index -1 of dimension 0 is provably negative"),
+    ],
+)
+def test_negative_indices_of_a_tensor_do_not_count_from_the_end(read, error, message):
+    with pytest.raises(error, match=message) as caught:
+        statements(X2, f"y = {read}\nreturn y")
+    assert "do not count from the end" in caught.value.hint
