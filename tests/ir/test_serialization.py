@@ -442,3 +442,10 @@ def test_files(tmp_path):
         ir.deserialize_from_file(tmp_path / "missing.bin")
     with pytest.raises(ValueError, match="no_folder"):
         ir.serialize_to_file(var("x"), tmp_path / "no_folder" / "p.bin")
+
+
+def test_communication_groups_of_older_programs_are_ignored():
+    program = ir.Program([function([], ir.BreakStmt(S))], "P", S)
+    raw = payload(program)
+    raw["fields"]["comm_groups"] = [{"name": "g"}]
+    assert ir.structural_equal(read(raw), program)

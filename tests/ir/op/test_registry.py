@@ -326,3 +326,25 @@ def test_conversion_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     ir.register_op_conversion("test.renamed", "tile.neg")
     renamed = convert_call("test.renamed", [tile([8, 8])], [], NOWHERE)
     assert renamed is not None and renamed[1].op.name == "tile.neg"
+
+
+def test_custom_conversions_get_pairs_and_give_statements_or_a_replacement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pypto.ir.op_conversion import convert_call
+
+    monkeypatch.setattr(importlib.import_module("pypto.ir.op_conversion"), "_CONVERSIONS", {})
+    given = []
+
+    def bare(args: list, kwargs: list, span: ir.Span) -> ir.Expr:
+        given.append(kwargs)
+        return args[0]
+
+    operand, stmt = tile([8, 8]), ir.BreakStmt(NOWHERE)
+    ir.register_op_conversion_custom("test.bare", bare)
+    ir.register_op_conversion_custom("test.listed", lambda args, kwargs, span: ([stmt], args[0]))
+    for name, statements in (("test.bare", []), ("test.listed", [stmt])):
+        converted = convert_call(name, [operand], [("k", 1)], NOWHERE)
+        assert converted is not None
+        assert list(converted[0]) == statements and converted[1] is operand
+    assert given == [[("k", 1)]]
