@@ -104,6 +104,24 @@ def test_target_read_between_the_kernel_and_the_assemble_is_not_overwritten_earl
     check_meaning(P, random_args((64, 32), (64, 32), (64, 32)))
 
 
+def test_target_read_by_the_loop_that_fills_the_buffer_is_seen_as_it_was_in_every_iteration():
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, x: BIG, o: pl.InOut[BIG], p: pl.InOut[BIG]) -> BIG:
+            part = pl.create_tensor([16, 32], dtype=pl.FP32)
+            for i in pl.range(2):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    p = pl.assemble(p, pl.neg(o[16:32, :]), [i * 16, 0])
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    part = pl.assemble(part, pl.exp(x[0:8, :]), [i * 8, 0])
+            o = pl.assemble(o, part, [16, 0])
+            return o
+
+    assert "tensor.assemble" in fused(P)
+    check_meaning(P, random_args((64, 32), (64, 32), (64, 32)))
+
+
 def test_kernel_that_reads_the_target_itself_writes_to_a_buffer_of_its_own():
     @pl.program
     class P:
