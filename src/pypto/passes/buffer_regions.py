@@ -2,7 +2,8 @@
 
 A region is a whole buffer, or the window that a slice cuts out of one. A window that covers its buffer is the
 whole buffer. Two windows of one buffer overlap unless they are provably apart along some axis: a window of
-which nothing is known (of a reshaped view, say) overlaps every other.
+which nothing is known (of a reshaped view, say) overlaps every other. An index may be negative, unless it is
+an extent or has a range that says otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pypto import ir
-from pypto.ir.arith import Analyzer
+from pypto.ir.arith import Analyzer, ConstIntBound
 from pypto.ir.views import same_extents
 from pypto.ir.walk import walk_stmts
 from pypto.passes.storage import Storage
@@ -25,6 +26,7 @@ Box = tuple[tuple[int, int], ...]
 Window = tuple[tuple[ir.Expr, ir.Expr], ...]
 """Per axis start and end, as expressions."""
 
+_EVERYTHING = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
 _COMPARED = 64
 """A window whose place is not constant is compared with so many others; among more it overlaps."""
 
@@ -49,6 +51,7 @@ class Regions:
     """The regions of the roots of one function."""
 
     def __init__(self, function: ir.Function, storage: Storage) -> None:
+        self.analyzer = _with_index_ranges(function)
         self._storage = storage
         self._known: dict[ir.Var, Region] = {}
         self._slices = {
@@ -74,11 +77,35 @@ class Regions:
                 call = self._slices[var]
                 parent = self._storage.only_root(call.args_[0])
                 assert parent is not None
-                self._known[var] = _window(var, call, self._known[parent])
+                self._known[var] = _window(var, call, self._known[parent], self.analyzer)
         return self._known[root]
 
 
-def _window(root: ir.Var, call: ir.Call, parent: Region) -> Region:
+def _with_index_ranges(function: ir.Function) -> Analyzer:
+    """An analyzer that knows the scalars of a function; of its own it takes every index for non-negative."""
+    analyzer = Analyzer()
+    bounds = analyzer.const_int_bound
+    for param in function.params_:
+        bounds.update(param, _EVERYTHING)
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, ir.AssignStmt) and isinstance(stmt.var.type, ir.ScalarType):
+            is_call = isinstance(stmt.value, (ir.Call, ir.Submit))
+            bounds.update(stmt.var, _EVERYTHING if is_call else bounds(stmt.value))
+        elif isinstance(stmt, ir.ForStmt):
+            start, stop, step = bounds(stmt.start), bounds(stmt.stop), bounds(stmt.step)
+            low = start.min_value if step.min_value > 0 else min(start.min_value, stop.min_value)
+            high = start.max_value if step.max_value < 0 else max(start.max_value, stop.max_value)
+            bounds.update(stmt.loop_var, ConstIntBound(low, high))
+        if isinstance(stmt, (ir.ForStmt, ir.WhileStmt)):
+            for carried in stmt.iter_args_:
+                bounds.update(carried, _EVERYTHING)
+        if isinstance(stmt, (ir.ForStmt, ir.WhileStmt, ir.IfStmt)):
+            for result in stmt.return_vars_:
+                bounds.update(result, _EVERYTHING)
+    return analyzer
+
+
+def _window(root: ir.Var, call: ir.Call, parent: Region, analyzer: Analyzer) -> Region:
     """The region of a slice. A window of a reshaped or transposed buffer has no constant place in it."""
     shape, offset = call.args_[1], call.args_[2]
     assert isinstance(shape, ir.MakeTuple) and isinstance(offset, ir.MakeTuple)
@@ -97,7 +124,7 @@ def _window(root: ir.Var, call: ir.Call, parent: Region) -> Region:
         starts = [ir.add(origin, start) for (origin, _), start in zip(parent.window, starts, strict=True)]
     elif _is_origin(starts) and same_extents(shape.elements_, parent.root.type.shape_):
         return parent
-    simplify = Analyzer().simplify
+    simplify = analyzer.simplify
     window = tuple(
         (simplify(start), simplify(ir.add(start, extent)))
         for start, extent in zip(starts, shape.elements_, strict=True)
@@ -157,7 +184,8 @@ class _Windows:
 class WrittenRegions:
     """A multiset of regions with the question whether a further one may overlap any of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
         self._roots: dict[ir.Var, int] = {}
         self._any_of: dict[ir.Var, int] = {}  # regions per buffer
         self._windows: dict[ir.Var, _Windows] = {}
@@ -192,22 +220,23 @@ class WrittenRegions:
         if region.is_whole:
             return bool(self._any_of.get(region.base))
         if region.box is None:
-            return _may_touch(region, self._parts.get(region.base, []))
+            return self._may_touch(region, self._parts.get(region.base, []))
         windows = self._windows.get(region.base)
         if windows is not None and windows.overlap(region.box):
             return True
-        return _may_touch(region, self._moving.get(region.base, []))
+        return self._may_touch(region, self._moving.get(region.base, []))
+
+    def _may_touch(self, region: Region, others: Sequence[Region]) -> bool:
+        return len(others) > _COMPARED or any(
+            not _are_apart(region, other, self._analyzer) for other in others
+        )
 
 
-def _may_touch(region: Region, others: Sequence[Region]) -> bool:
-    return len(others) > _COMPARED or any(not _are_apart(region, other) for other in others)
-
-
-def _are_apart(one: Region, other: Region) -> bool:
+def _are_apart(one: Region, other: Region, analyzer: Analyzer) -> bool:
     """Whether two windows of one buffer provably have no element in common."""
     if one.window is None or other.window is None or len(one.window) != len(other.window):
         return False
-    ends_before = Analyzer().can_prove_greater_equal
+    ends_before = analyzer.can_prove_greater_equal
     return any(
         ends_before(ir.sub(low, other_high), 0) or ends_before(ir.sub(other_low, high), 0)
         for (low, high), (other_low, other_high) in zip(one.window, other.window, strict=True)

@@ -148,13 +148,14 @@ class _Written:
 class _Function:
     """Derives the directions of the dispatches of one function."""
 
+    _written: _Written
+
     def __init__(self, function: ir.Function, program: ir.Program, storage: ProgramStorage) -> None:
         self._function = function
         self._program = program
         self._storage: Storage | None = None
         self._program_storage = storage
         self._regions: Regions | None = None
-        self._written = _Written(WrittenRegions(), [])
         self._inout_params = {
             param
             for param, direction in zip(function.params_, function.param_directions_, strict=True)
@@ -167,6 +168,7 @@ class _Function:
             return self._function
         self._storage = self._program_storage.of(self._function)
         self._regions = Regions(self._function, self._storage)
+        self._written = _Written(WrittenRegions(self._regions.analyzer), [])
         return self._function.replace(body=self._stmt(self._function.body))
 
     def _stmt(self, stmt: ir.Stmt) -> ir.Stmt:

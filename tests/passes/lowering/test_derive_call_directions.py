@@ -185,12 +185,53 @@ class P:
 T_TEXT = "pl.Tensor[[16, 32], pl.FP32]"
 
 
+def looped(main: str) -> list[ir.ArgDirection]:
+    """Directions of the second argument at the dispatches of `row`."""
+    body = "\n".join(f"        {line}" for line in main.strip("\n").split("\n"))
+    text = f"""import pypto.language as pl
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: {T_TEXT}, n: pl.Scalar[pl.INDEX], o: pl.Out[{T_TEXT}]) -> {T_TEXT}:
+{body}
+        return o
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def row(self, x: {T_TEXT}, o: pl.Out[pl.Tensor[[1, 32], pl.FP32]]) -> pl.Tensor[[1, 32], pl.FP32]:
+        o = pl.store(pl.load(x, [0, 0], [1, 32]), [0, 0], o)
+        return o
+"""
+    return [each[1] for each in directions(pl.parse_program(text))]
+
+
 def test_disjoint_slices_are_unordered():
     assert slices("o[0:8, :]", "o[8:16, :]") == [A.OutputExisting, A.OutputExisting]
     assert slices("pl.slice(o, [8, 32], [n, 0])", "pl.slice(o, [8, 32], [n + 8, 0])") == [
         A.OutputExisting,
         A.OutputExisting,
     ]
+
+
+def test_an_index_that_may_be_negative_does_not_keep_slices_apart():
+    after = "pl.slice(o, [8, 32], [n + 8, 0])"
+    assert slices("o[0:8, :]", after) == [A.OutputExisting, A.InOut]
+    assert slices(after, "o[0:8, :]") == [A.OutputExisting, A.InOut]
+    assert slices("o[0:8, :]", "pl.slice(o, [8, 32], [pl.max(n, 0) + 8, 0])") == [
+        A.OutputExisting,
+        A.OutputExisting,
+    ]
+
+
+def test_a_loop_that_counts_up_from_zero_keeps_its_slices_behind_the_first_rows():
+    loop = """
+for i in pl.parallel({bounds}):
+    first = pl.slice(o, [1, 32], [0, 0])
+    first = self.row(x, first)
+    later = pl.slice(o, [1, 32], [i + 1, 0])
+    later = self.row(x, later)
+"""
+    assert looped(loop.format(bounds="n")) == [A.OutputExisting, A.OutputExisting]
+    assert looped(loop.format(bounds="-1, n")) == [A.OutputExisting, A.InOut]
 
 
 def test_overlapping_slices_are_ordered():
