@@ -207,6 +207,17 @@ def test_async_methods_are_refused():
                 pass
 
 
+@pytest.mark.parametrize("decorator", [pl.function, pl.inline])
+def test_async_functions_are_refused_where_they_are_decorated(decorator):
+    with pytest.raises(UnsupportedFeatureError, match="AsyncFunctionDef") as caught:
+
+        @decorator
+        async def main(x: pl.Tensor[[4], pl.FP32]):
+            return x
+
+    assert caught.value.source_lines[caught.value.span["line"] - 1].strip() == "@decorator"
+
+
 def test_program_decorates_classes_only():
     with pytest.raises(TypeError, match="decorates classes, got function"):
 

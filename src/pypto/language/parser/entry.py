@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,7 +16,7 @@ from pypto.core.garbage import paused_gc
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser import calls, control_flow, expressions, scopes, statements, subscripts  # noqa: F401
 from pypto.language.parser.closure import Closure
-from pypto.language.parser.diagnostics import ParserError
+from pypto.language.parser.diagnostics import ParserError, UnsupportedFeatureError
 from pypto.language.parser.function_definitions import FunctionOptions, define_function
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.program_definitions import (
@@ -29,13 +30,23 @@ from pypto.language.parser.source import SourceText, find_class, find_function, 
 
 def parse_python_function(function: FunctionType, closure: Closure, options: FunctionOptions) -> ir.Function:
     """The IR of a standalone function."""
-    code = function.__code__
     with source_lines_attached():
-        source, node = find_function(
-            code.co_filename, function.__name__, code.co_firstlineno, function.__globals__
-        )
+        source, node = _definition(function)
         with source_lines_attached(source.lines):
             return parse_function_definition(source, node, closure, options)
+
+
+def _definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
+    """The source of a decorated function."""
+    code = function.__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        line = code.co_firstlineno
+        raise UnsupportedFeatureError(
+            "Unsupported statement type: AsyncFunctionDef",
+            span=ir.Span(code.co_filename, line, 1, line, 1),
+            hint=f"Write def {function.__name__}(...): tasks run asynchronously without it",
+        )
+    return find_function(code.co_filename, function.__name__, code.co_firstlineno, function.__globals__)
 
 
 def parse_function_definition(
@@ -79,11 +90,8 @@ def parse_class_definition(
 
 def capture_inline(function: FunctionType, closure: Mapping[str, Any]) -> InlineFunction:
     """The captured form of an `@pl.inline` helper."""
-    code = function.__code__
     with source_lines_attached():
-        source, node = find_function(
-            code.co_filename, function.__name__, code.co_firstlineno, function.__globals__
-        )
+        source, node = _definition(function)
     return InlineFunction(
         name=function.__name__,
         func_def=node,
