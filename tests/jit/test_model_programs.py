@@ -227,3 +227,61 @@ def test_a_call_as_a_statement_whose_outputs_are_not_read_again_stays_a_statemen
 
     text = entry.lower(numbers(16, 64), zeros(16, 64), zeros(16, 64)).as_python()
     assert re.search(r"^ +self\.add_one\(x__ssa_v0, y__ssa_v0", text, re.MULTILINE)
+
+
+# -- positions and extents read from memory as INT32 ---------------------------------------------------------
+
+
+def test_a_computed_tensor_is_cut_and_written_at_int32_positions_and_extents():
+    @pl.jit
+    def cut(
+        x: pl.Tensor[[16, 64], pl.FP32],
+        at: pl.Tensor[[3], pl.INT32],
+        rows: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        written: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+        padded: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):
+        width = pl.read(at, [0])
+        with pl.at(level=CORE):
+            twice = pl.mul(x, 2.0)
+            total = pl.full([1, 64], dtype=pl.FP32, value=0.0)
+            board = pl.full([16, 64], dtype=pl.FP32, value=1.0)
+            for i in pl.range(3):
+                row = pl.read(at, [i])
+                total = pl.add(total, twice[row : row + 1, :])
+                board[row : row + 1, :] = x[i : i + 1, :]
+            rows[:] = total
+            written[:] = board
+            window = pl.slice(twice, [16, 64], [0, 0], valid_shape=[16, width])
+            padded[:] = pl.fillpad(window, pad_value=pl.PadValue.zero)
+        return rows, written, padded
+
+    x, at = numbers(16, 64), np.array([10, 3, 7], np.int32)
+    rows, written, padded = zeros(1, 64), zeros(16, 64), zeros(16, 64)
+    cut(x, at, rows, written, padded)
+    np.testing.assert_allclose(rows, 2 * x[at].sum(axis=0, keepdims=True), rtol=1e-5, atol=1e-5)
+    board = np.ones((16, 64), np.float32)
+    board[at] = x[:3]
+    np.testing.assert_array_equal(written, board)
+    np.testing.assert_array_equal(padded[:, :10], 2 * x[:, :10])
+    assert not padded[:, 10:].any()
+
+
+def test_a_tile_made_from_a_window_of_int32_extents_keeps_them_in_its_views():
+    @pl.jit
+    def views(
+        x: pl.Tensor[[16, 64], pl.FP32],
+        n: pl.Tensor[[1], pl.INT32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):
+        count = pl.read(n, [0])
+        with pl.at(level=CORE):
+            wide = pl.slice(x, [16, 64], [0, 0], valid_shape=[16, count])
+            tall = pl.transpose(pl.slice(x, [16, 16], [0, 0], valid_shape=[count, 16]), 0, 1)
+            out = pl.assemble(out, pl.row_expand_mul(wide, pl.row_max(tall)), [0, 0])
+        return out
+
+    x, out = numbers(16, 64), zeros(16, 64)
+    views(x, count(10), out)
+    np.testing.assert_allclose(out[:, :10], x[:, :10] * x[:10, :16].max(axis=0)[:, None], rtol=1e-6)
+    assert not out[:, 10:].any()

@@ -13,6 +13,7 @@ from pypto.ir.views import same_extents
 from pypto.passes.convert_tensor_to_tile_ops.kernel import KernelLowering, Vec
 from pypto.passes.convert_tensor_to_tile_ops.pieces import (
     in_dtype,
+    position,
     result_dtype,
     result_shape,
     tile_type,
@@ -154,4 +155,4 @@ def _with_region_of(k: KernelLowering, tile: ir.Expr, other: ir.Expr) -> ir.Expr
     wanted = tile_type(other).get_effective_tile_view().valid_shape_
     if len(wanted) != 2 or same_extents(wanted, tile_type(tile).get_effective_tile_view().valid_shape_):
         return tile
-    return k.let("same_region", k.op("tile.set_validshape", [tile, *wanted]))
+    return k.let("same_region", k.op("tile.set_validshape", [tile, *(position(k, e) for e in wanted)]))

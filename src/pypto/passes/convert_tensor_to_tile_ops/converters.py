@@ -33,6 +33,8 @@ from pypto.passes.convert_tensor_to_tile_ops.pieces import (
     elements,
     filled,
     in_dtype,
+    position,
+    positions,
     result_dtype,
     result_in_dtype,
     result_shape,
@@ -247,11 +249,11 @@ def _window_of_tile(
     k: KernelLowering, call: ir.Call, shape: ir.Expr, offset: ir.Expr, valid: ir.Expr | None
 ) -> ir.Call:
     """A clamped window states its valid region: tiles have no clamping of their own."""
-    args = [k.current(call.args_[0]), shape, offset]
+    args = [k.current(call.args_[0]), shape, positions(k, offset)]
     if call.kwargs_.get("clamp") and len(result_shape(call)) == len(elements(shape)):
         valid = tuple_of(k, _valid_shape(call.type))
     if valid is not None:
-        args.append(valid)
+        args.append(positions(k, valid))
     kwargs = {} if call.kwargs_.get("pad_value") is None else {"pad_value": call.kwargs_["pad_value"]}
     return k.op("tile.slice", args, **kwargs)
 
@@ -271,7 +273,8 @@ def _assemble(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
 
 
 def _assemble_tile(k: KernelLowering, target: ir.Expr, tile: ir.Expr, offset: ir.Expr) -> ir.Call:
-    return k.op("tile.assemble", [target, in_dtype(k, tile, tile_type(target).dtype), offset])
+    source = in_dtype(k, tile, tile_type(target).dtype)
+    return k.op("tile.assemble", [target, source, positions(k, offset)])
 
 
 def _store(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
@@ -292,8 +295,9 @@ def _load(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     source, offset, shape, valid = call.args_
     if k.is_memory(source):
         return call.replace(args=[k.current(source), offset, shape, valid])
-    args = [k.current(source), shape, offset]
-    return k.op("tile.slice", args if same_extents(elements(shape), elements(valid)) else [*args, valid])
+    args = [k.current(source), shape, positions(k, offset)]
+    whole = same_extents(elements(shape), elements(valid))
+    return k.op("tile.slice", args if whole else [*args, positions(k, valid)])
 
 
 def _create(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
@@ -360,7 +364,7 @@ def _narrowed(k: KernelLowering, tile: ir.Call, region: Sequence[ir.Expr]) -> ir
         return tile
     if len(region) != 2:
         raise ValueError(f"A partially valid tile of rank {len(region)} cannot be reshaped here [{k.span}]")
-    return k.op("tile.set_validshape", [k.let("reshaped", tile), *region])
+    return k.op("tile.set_validshape", [k.let("reshaped", tile), *(position(k, e) for e in region)])
 
 
 def _fillpad(name: str) -> Converter:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from pypto import ir
 from pypto.core.dtype import DataType
+from pypto.ir.op.dtypes import EXTENT_SCALARS
 from pypto.ir.views import same_extent
 from pypto.passes.convert_tensor_to_tile_ops.kernel import KernelLowering, Vec
 
 __all__ = [
-    "NEAREST", "elements", "filled", "in_dtype", "result_dtype", "result_in_dtype", "result_shape", "scratch",
-    "shown_name", "tile_type", "tuple_of", "with_rank",
+    "NEAREST", "elements", "filled", "in_dtype", "position", "positions", "result_dtype", "result_in_dtype",
+    "result_shape", "scratch", "shown_name", "tile_type", "tuple_of", "with_rank",
 ]  # fmt: skip
 
 NEAREST = 1
@@ -66,6 +67,20 @@ def tuple_of(k: KernelLowering, elements: Sequence[ir.Expr]) -> ir.MakeTuple:
 def elements(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     assert isinstance(expr, ir.MakeTuple)
     return expr.elements_
+
+
+def positions(k: KernelLowering, values: ir.Expr) -> ir.MakeTuple:
+    """The tuple with narrow integers widened: tiles are cut at INDEX values, tensors at any integer."""
+    return tuple_of(k, [position(k, value) for value in elements(values)])
+
+
+def position(k: KernelLowering, value: ir.Expr) -> ir.Expr:
+    kind = value.type
+    if not isinstance(kind, ir.ScalarType) or kind.dtype in EXTENT_SCALARS:
+        return value
+    if isinstance(value, ir.ConstInt):
+        return k.index(value.value)
+    return k.let("position", ir.Cast(value, DataType.INDEX, k.span))
 
 
 def tile_type(expr: ir.Expr) -> ir.TileType:
