@@ -12,10 +12,14 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pypto import ir
 from pypto.ir.entry_points import host_entry
 from pypto.ir.return_lineage import ReturnLineage
+
+if TYPE_CHECKING:
+    from pypto.codegen.builtin_templates import BuiltinNextLevelSpec
 
 __all__ = ["DistributedCodegen", "generate_host_orchestration", "is_host_sub_worker", "sub_worker_text"]
 
@@ -44,6 +48,12 @@ class DistributedCodegen:
                 f"the program '{program.name}' has no host function that spreads work over ranks"
             )
         return generate_host_orchestration(program, host)
+
+    def get_builtin_next_level_specs(self) -> list[BuiltinNextLevelSpec]:
+        """The kernels from templates that the generated code needs: none, since the host runtime itself does
+        what a host function may ask for, and anything else is refused.
+        """
+        return []
 
 
 def generate_host_orchestration(program: ir.Program, host: ir.Function) -> str:

@@ -9,5 +9,6 @@ from __future__ import annotations
 
 from pypto.codegen.kernel.errors import KernelError
 from pypto.codegen.kernel.generator import KernelSource, generate_kernel
+from pypto.codegen.kernel.whole_program import PTOCodegen
 
-__all__ = ["KernelError", "KernelSource", "generate_kernel"]
+__all__ = ["KernelError", "KernelSource", "PTOCodegen", "generate_kernel"]

@@ -30,8 +30,11 @@ _RESERVED = frozenset((_KEYWORDS + _OURS).split())
 class Emitter:
     """Collects the lines of one kernel body."""
 
-    def __init__(self, func: ir.Function, plan: StoragePlan, roots: dict[ir.Var, ir.Var]) -> None:
+    def __init__(
+        self, func: ir.Function, plan: StoragePlan, roots: dict[ir.Var, ir.Var], *, show_places: bool = True
+    ) -> None:
         self.func = func
+        self._show_places = show_places
         self.plan = plan
         self.roots = roots
         self.names: dict[ir.Var, str] = {}
@@ -72,7 +75,7 @@ class Emitter:
         """Comments that lead back to the program: its own comments, and the line, when it is another one."""
         for comment in stmt.leading_comments:
             self.line(f"// {_one_line(comment)}")
-        where = place(stmt.span)
+        where = place(stmt.span) if self._show_places else ""
         if where and where != self._place:
             self._place = where
             self.line(f"// {where}")

@@ -36,8 +36,10 @@ class KernelSource:
     text: str
 
 
-def generate_kernel(program: ir.Program, func: ir.Function) -> KernelSource:
+def generate_kernel(program: ir.Program, func: ir.Function, *, show_places: bool = True) -> KernelSource:
     """Translate an InCore, AIC or AIV function with tile operators into C++.
+
+    With `show_places` comments name the lines that it comes from.
 
     Raises:
         KernelError: something in the function has no form on the CPU; names it and its place in the program.
@@ -48,11 +50,11 @@ def generate_kernel(program: ir.Program, func: ir.Function) -> KernelSource:
     if program.get_function(func.name) is not func:
         raise ValueError(f"function '{func.name}' is not the one of program '{program.name}'")
     func = without_tuple_literals(func)  # also those of kernels that were written on tiles
-    emitter = Emitter(func, _plan(func), tensor_roots(func.body))
+    emitter = Emitter(func, _plan(func), tensor_roots(func.body), show_places=show_places)
     _emit_parameters(emitter, func)
     check_returns(func)
     emit_body(emitter, func.body)
-    return KernelSource(func.name, _core_type(func), _assemble(func, emitter))
+    return KernelSource(func.name, _core_type(func), _assemble(func, emitter, show_places))
 
 
 def _core_type(func: ir.Function) -> ir.CoreType:
@@ -137,8 +139,8 @@ def _emit_extents(emitter: Emitter, func: ir.Function, tensors: list[ir.Var]) ->
             )
 
 
-def _assemble(func: ir.Function, emitter: Emitter) -> str:
-    where = place(func.span)
+def _assemble(func: ir.Function, emitter: Emitter, show_places: bool) -> str:
+    where = place(func.span) if show_places else ""
     headers = [_BASE_HEADER, *sorted(emitter.headers)]
     size = str(emitter.plan.size)
     if emitter.needs_scratch:
