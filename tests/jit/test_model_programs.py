@@ -285,3 +285,30 @@ def test_a_tile_made_from_a_window_of_int32_extents_keeps_them_in_its_views():
     views(x, count(10), out)
     np.testing.assert_allclose(out[:, :10], x[:, :10] * x[:10, :16].max(axis=0)[:, None], rtol=1e-6)
     assert not out[:, 10:].any()
+
+
+@pl.jit.incore
+def pad_rows(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    full = pl.tile.fillpad(pl.load(x, [0, 0], [16, 64]), pad_value=pl.PadValue.zero)
+    y = pl.store(full, [0, 0], y)
+    return y
+
+
+def test_a_called_kernel_reads_no_more_of_a_window_than_its_caller_knows_to_be_valid():
+    @pl.jit
+    def fixed(a: pl.Tensor, y: pl.Out[pl.Tensor]):
+        y = pad_rows(pl.slice(a, [16, 64], [0, 0], valid_shape=[8, 64]), y)
+        return y
+
+    @pl.jit
+    def read(a: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor]):
+        rows = pl.cast(pl.tensor.read(n, [0]), pl.INDEX)
+        window = pl.slice(a, [16, 64], [0, 0], valid_shape=[rows, 64])
+        y, _ = pl.submit(pad_rows, window, y)
+        return y
+
+    a, y = numbers(16, 64), zeros(16, 64)
+    fixed(a, y)
+    np.testing.assert_array_equal(y, np.where(np.arange(16)[:, None] < 8, a, 0))
+    read(a, count(5), y)
+    np.testing.assert_array_equal(y, np.where(np.arange(16)[:, None] < 5, a, 0))

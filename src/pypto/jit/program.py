@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto import ir
 from pypto.core.garbage import paused_gc
+from pypto.ir.views import same_extent, same_extents
 from pypto.jit.call_graph import CallGraph
 from pypto.jit.definition import Kind, Parameter
 from pypto.language.parser.diagnostics import ParserTypeError, UnsupportedFeatureError
@@ -107,6 +108,8 @@ class JitProgram(ProgramContext):
             direction = ir.ParamDirection.In if inline else parameter.direction
             constant = arguments.constants.get(position) if parameter.kind is Kind.SCALAR else None
             kind = self._type(parameter, value.type, symbols[parameter.name], arguments.span)
+            if callee.kind == "incore" and parameter.direction is ir.ParamDirection.In:
+                kind = self._valid_in_part(parameter.name, kind, value.type)
             given.append(GivenParameter(parameter.name, kind, direction, constant))
         return given
 
@@ -130,6 +133,23 @@ class JitProgram(ProgramContext):
             layout = argument.tensor_view.layout
         kind = type(argument) if parameter.kind is Kind.WINDOW else ir.TensorType
         return tensor_type(extents, argument.dtype, layout, kind)
+
+    def _valid_in_part(self, name: str, kind: ir.Type, argument: ir.Type) -> ir.Type:
+        """The type of a parameter for a window of which the caller knows that it is valid in part."""
+        view = argument.tensor_view if isinstance(argument, ir.TensorType) else None
+        if not isinstance(kind, ir.TensorType) or view is None or not view.valid_shape_:
+            return kind
+        assert isinstance(argument, ir.TensorType)
+        if same_extents(view.valid_shape_, argument.shape_):
+            return kind
+        layout = ir.TensorLayout.ND if kind.tensor_view is None else kind.tensor_view.layout
+        valid = [
+            kind.shape_[axis]
+            if same_extent(extent, argument.shape_[axis])
+            else self._extent(name, axis, extent, None)
+            for axis, extent in enumerate(view.valid_shape_)
+        ]
+        return type(kind)(kind.shape_, kind.dtype, None, ir.TensorView([], layout, valid))
 
     def _extent(self, name: str, axis: int, extent: ir.Expr, symbol: str | None) -> Any:
         if symbol is not None:
