@@ -469,6 +469,16 @@ tiles(
 )
 
 
+tensors(
+    "matmul of two vectors", "o = pl.assemble(o, pl.reshape(pl.matmul(a, b), [1]), [0])",
+    lambda a, b: np.reshape(a @ b, [1]), 1e-5, a=floats(33), b=floats(33),
+)  # fmt: skip
+tensors(
+    "matmul of two vectors into a tensor without dimensions", "o = pl.assemble(o, pl.matmul(a, b), [])",
+    lambda a, b: np.asarray(a @ b), 1e-5, a=floats(33), b=floats(33),
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Case]]:
     """All cases after one run."""

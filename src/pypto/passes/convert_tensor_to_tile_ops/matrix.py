@@ -28,10 +28,6 @@ def matmul(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     rhs = _operand(k, rhs_arg, bool(call.kwargs_.get("b_trans")), dtype)
     if lhs_rank > 2 or rhs_rank > 2:
         return result_in_dtype(k, call, k.op("tile.batch_matmul", [lhs, rhs]))
-    if lhs_rank == rhs_rank == 1:
-        raise ValueError(
-            f"tensor.matmul of two vectors is not supported inside a kernel; use row_sum(mul) [{k.span}]"
-        )
     if lhs_rank == 1:
         lhs = _reshaped(k, lhs, (k.index(1), *tile_type(lhs).shape_))
     if rhs_rank == 1:

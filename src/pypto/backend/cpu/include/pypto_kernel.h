@@ -294,9 +294,13 @@ struct Side {
     int64_t stride[PYPTO_MAX_DIMS];
 };
 
-// to[...] := from[...] for a box of `count` elements per dimension.
+// to[...] := from[...] for a box of `count` elements per dimension. A box without dimensions is one element.
 template <typename To, typename From>
 __attribute__((noinline)) void copy_box(int rank, const int64_t* count, const Side<To>& to, const Side<From>& from) {
+    if (rank == 0) {
+        copy_row(to.data, 1, from.data, 1, 1);
+        return;
+    }
     const int last = rank - 1;
     int64_t rows = 1;
 #pragma GCC unroll 1
