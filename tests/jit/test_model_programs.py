@@ -312,3 +312,39 @@ def test_a_called_kernel_reads_no_more_of_a_window_than_its_caller_knows_to_be_v
     np.testing.assert_array_equal(y, np.where(np.arange(16)[:, None] < 8, a, 0))
     read(a, count(5), y)
     np.testing.assert_array_equal(y, np.where(np.arange(16)[:, None] < 5, a, 0))
+
+
+# -- inline helpers inside expressions -----------------------------------------------------------------------
+
+
+@pl.jit.inline
+def silu(x: pl.Tensor):
+    return pl.mul(x, pl.recip(pl.add(pl.exp(pl.neg(x)), 1.0)))
+
+
+def test_an_inline_helper_may_be_called_inside_an_expression():
+    @pl.jit
+    def gated(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        with pl.at(level=CORE):
+            for i in pl.range(2):
+                z = pl.mul(silu(pl.slice(x, [8, 64], [i * 8, 0])), 2.0)
+                y[i * 8 : i * 8 + 8, :] = silu(silu(z))
+        return y
+
+    def expected(x: np.ndarray) -> np.ndarray:
+        return x / (1 + np.exp(-x))
+
+    x, y = numbers(16, 64), zeros(16, 64)
+    gated(x, y)
+    np.testing.assert_allclose(y, expected(expected(2 * expected(x))), rtol=1e-5, atol=1e-6)
+
+
+def test_an_inline_helper_that_is_a_statement_stays_one():
+    @pl.jit
+    def plain(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        with pl.at(level=CORE):
+            z = silu(x)
+            y[:] = z
+        return y
+
+    assert "_inline_tmp" not in plain.lower(numbers(16, 64), zeros(16, 64)).as_python()

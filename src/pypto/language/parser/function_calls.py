@@ -33,11 +33,18 @@ def call_method(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr:
 
 def call_specialised(p: FunctionParser, node: ast.Call, callee: SpecialisedFunction) -> ir.Expr:
     """A call of a function that is made for its arguments; those may be given by keyword."""
+    assert p.specialised is not None
     args, overrides, keywords = specialised_arguments(p, node, node.args, callee)
     function = specialised_function(p, node, callee, args)
     global_var = p.program.global_vars[function.name]
     values = [value for value, _ in args]
-    return _call(p, node, global_var, function, values, overrides, keywords)
+    call = _call(p, node, global_var, function, values, overrides, keywords)
+    if function.func_type is not ir.FunctionType.Inline or not p.specialised.may_precede(node):
+        return call
+    # a body takes the place of a statement only: the call becomes one
+    result = ir.Var("_inline_tmp", call.type, call.span)
+    p.emit(ir.AssignStmt(result, call, call.span))
+    return result
 
 
 def _call(

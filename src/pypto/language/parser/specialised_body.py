@@ -48,6 +48,7 @@ class SpecialisedBody:
         self._read_at_end = frozenset[str]() if returns else frozenset(given.output_names)
         self._assigned = _stored_names(node)
         self._homes: dict[ir.Var, _Home] = {}
+        self._statement: ast.stmt | None = None
 
     def assigns(self, name: str) -> bool:
         """Whether some statement of the body binds this name."""
@@ -62,8 +63,25 @@ class SpecialisedBody:
             if isinstance(getattr(inner, "ctx", None), ast.Load)
         )
 
+    def may_precede(self, call: ast.Call) -> bool:
+        """Whether a call inside the present statement can be a statement before it.
+
+        One that is the whole value of a statement need not; one in the condition of a loop is made in each
+        turn.
+        """
+        statement = self._statement
+        if isinstance(statement, ast.While):
+            return False
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return not (
+            isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
+            and statement.value is call
+            and all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
+        )
+
     def rewrite(self, p: FunctionParser, node: ast.stmt) -> Sequence[ast.stmt]:
         """The statements to parse instead of `node`."""
+        self._statement = node
         if self._is_declaration(p, node):
             p.hold_comments(node)
             return ()
