@@ -221,3 +221,23 @@ def columns(self, x: {MATRIX}, out: pl.InOut[{MATRIX}]) -> {MATRIX}:
     main = "out, first = pl.submit(self.columns, x, out, predicate=(flags[0] > 0))"
     with pytest.raises(ValueError, match="'columns' submits tasks of its own"):
         ir.compile(program(main, KERNEL + group, head), output_dir=str(tmp_path))
+
+
+def test_a_wrapper_gives_no_block_count_to_launches_that_declare_their_own(tmp_path: Path) -> None:
+    wrapper = f"""
+@pl.function(type=pl.FunctionType.Spmd)
+def inner(self, x: {MATRIX}, j: pl.Scalar[pl.INDEX], out: pl.InOut[{MATRIX}]) -> {MATRIX}:
+    pl.func_attr({{"core_num": 3}})
+    out = self.rows(x, j, out)
+    return out
+
+@pl.function(type=pl.FunctionType.Spmd)
+def outer(self, x: {MATRIX}, out: pl.InOut[{MATRIX}]) -> {MATRIX}:
+    pl.func_attr({{"core_num": 2}})
+    for j in pl.range(4):
+        out = self.inner(x, j, out)
+    return out
+"""
+    x, out = run(program("out = self.outer(x, out)", KERNEL + wrapper), tmp_path)
+    np.testing.assert_allclose(out[:24], 2 * x[:24])
+    assert (out[24:] == 1).all()

@@ -218,6 +218,17 @@ def test_an_entry_without_a_return_gives_the_outputs_of_a_call_as_a_statement():
     assert entry.compile().has_return
 
 
+def test_the_name_of_an_output_may_be_read_on_the_line_of_the_call():
+    @pl.jit
+    def chained(x: pl.Tensor, t: pl.InOut[pl.Tensor], y: pl.Out[pl.Tensor]):
+        add_one(x, t); y = add_one(t, y)  # fmt: skip  # noqa: E702
+        return y
+
+    x, t, y = numbers(16, 64), zeros(16, 64), zeros(16, 64)
+    chained(x, t, y)
+    np.testing.assert_allclose(y, x + 2, rtol=1e-6)
+
+
 def test_a_call_as_a_statement_whose_outputs_are_not_read_again_stays_a_statement():
     @pl.jit
     def entry(x: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):

@@ -102,6 +102,31 @@ def test_a_yield_to_a_name_that_an_outer_loop_reads_is_read_by_its_next_turn(nam
     np.testing.assert_array_equal(arguments[2], wanted[2])
 
 
+def test_a_yield_to_a_name_that_only_the_condition_of_a_loop_reads_ends_the_loop() -> None:
+    text = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, x: pl.Tensor[[2, 16], pl.FP32], o: pl.InOut[pl.Tensor[[2, 16], pl.FP32]]):
+        s = 0
+        k = 0
+        while s < 3:
+            o = pl.assemble(o, pl.add(o, x), [0, 0])
+            k = k + 1
+            if k > 2:
+                s = pl.yield_(k)
+            else:
+                s = pl.yield_(0)
+        return o
+"""
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, 0)]
+    program = passes.convert_to_ssa()(pl.parse_program(text))
+    run(program, "main", *arguments)
+    np.testing.assert_array_equal(arguments[1], np.full((2, 16), 3))
+
+
 def test_a_yield_to_a_carried_name_in_a_loop_that_does_not_carry_it_is_an_error() -> None:
     body = "for j in pl.range(3):\n                " + YIELDING_BODIES["branches"].replace("\n", "\n    ")
     with pytest.raises(

@@ -396,3 +396,41 @@ class P:
         return out
 """
         )
+
+
+def test_scalars_of_one_name_in_two_callers_stay_apart():
+    entry = """
+    @pl.function
+    def {name}(
+        self, x: pl.Tensor[[64, 32], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+    ) -> pl.Tensor[[64, 32], pl.FP32]:
+        m = n + {more}
+        y = pl.slice(x, [m, 32], [0, 0])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out = pl.assemble(out, pl.add(y, 1.0), [0, 0])
+        return out
+"""
+    text = "@pl.program\nclass P:" + entry.format(name="a", more=1) + entry.format(name="b", more=2)
+    found: ir.Program = pl.parse_program(text)
+    for each in (passes.convert_to_ssa, passes.outline_incore_scopes, passes.convert_tensor_to_tile_ops):
+        found = each()(found)
+        assert_round_trips(found)
+
+
+def test_name_that_only_a_stranger_binds_is_no_extent():
+    with pytest.raises(ParserSyntaxError, match="'rows' is not defined"):
+        pl.parse(
+            f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, {XO.replace("64", "rows", 1)}) -> pl.Tensor[[64], pl.FP32]:
+        return out
+
+    @pl.function
+    def stranger(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        for rows in pl.range(4):
+            out = pl.add(out, x)
+        return out
+"""
+        )

@@ -25,6 +25,7 @@ from pypto.ir.walk import walk
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.inline_functions import called_among, callees_first, expand_function
 from pypto.passes.inline_splice import InlineCallee, prepare_callee
+from pypto.passes.outline.launch_spec import effective_launch_spec
 from pypto.passes.outline.names import VariableNames
 from pypto.passes.task_completion import with_completion
 
@@ -154,19 +155,13 @@ class _Variants:
 
     def _launch(self, dispatch: ir.Call | ir.Submit) -> tuple[_Launch | None, Sequence[ir.Expr]]:
         """The launch specification of a dispatch or, if it has none, of its callee; and a count to pass."""
-        declared = self._functions[dispatch.op.name].attrs_
-        given = dispatch.attrs_ if "core_num" in dispatch.attrs_ else declared
-        count: int | ir.Expr | None = given.get("core_num")
-        sync_start = bool(given.get("sync_start"))
-        if isinstance(dispatch, ir.Submit) and dispatch.core_num is not None:
-            count, sync_start = dispatch.core_num, dispatch.sync_start
-        if isinstance(count, ir.ConstInt):
-            count = count.value
-        if count is None:
+        spec = effective_launch_spec(dispatch, self._functions)
+        if spec is None:
             return None, ()
+        count = spec.core_num.value if isinstance(spec.core_num, ir.ConstInt) else spec.core_num
         if isinstance(count, int):
-            return _Launch(count, sync_start), ()
-        return _Launch(None, sync_start), (count,)
+            return _Launch(count, spec.sync_start), ()
+        return _Launch(None, spec.sync_start), (count,)
 
     def _make(
         self, variant: _Variant, deps: Iterable[ir.Expr] | None, counts: Sequence[ir.Expr]
@@ -176,14 +171,19 @@ class _Variants:
         if untracked:
             function = function.replace(body=_without_tracking(function.body, untracked))
         if variant.launch is not None:
-            function = _launched(function, variant.launch, counts)
+            function = _launched(function, variant.launch, counts, self._functions)
         if deps is not None:
             self.submitted.add(variant.name)
             function = with_completion(function, [dep.type for dep in deps], self._functions)
         return self.with_plain_calls(function.replace(name=variant.name))
 
 
-def _launched(function: ir.Function, launch: _Launch, counts: Sequence[ir.Expr]) -> ir.Function:
+def _launched(
+    function: ir.Function,
+    launch: _Launch,
+    counts: Sequence[ir.Expr],
+    functions: Mapping[str, ir.Function],
+) -> ir.Function:
     """Launch each dispatch of the function that has no launch specification of its own like `launch`, with a
     parameter for a block count that is passed.
     """
@@ -191,14 +191,14 @@ def _launched(function: ir.Function, launch: _Launch, counts: Sequence[ir.Expr])
     blocks = passed[0] if launch.block_count is None else launch.block_count
 
     def dress(expr: ir.Expr) -> ir.Expr:
-        if not isinstance(expr, (ir.Call, ir.Submit)) or not isinstance(expr.op, ir.GlobalVar):
+        if (
+            not isinstance(expr, (ir.Call, ir.Submit))
+            or not isinstance(expr.op, ir.GlobalVar)
+            or effective_launch_spec(expr, functions) is not None
+        ):
             return expr
         if isinstance(expr, ir.Submit):
-            if expr.core_num is not None:
-                return expr
             return expr.replace(core_num=_as_expr(blocks, expr.span), sync_start=launch.sync_start)
-        if "core_num" in expr.attrs_:
-            return expr
         spec = {"core_num": blocks} | ({"sync_start": True} if launch.sync_start else {})
         return expr.replace(attrs={**expr.attrs_, **spec})
 

@@ -208,7 +208,7 @@ def _new_variable(p: FunctionParser, name: str, variable_type: ir.Type, span: ir
         return p.pointers.setdefault(
             name, ir.Var(name, variable_type, span)
         )  # an annotation may know it already
-    return p.program.variable(name, variable_type, span)
+    return p.program.variable(p.function_name, name, variable_type, span)
 
 
 # -- tuples --------------------------------------------------------------------------------------------------

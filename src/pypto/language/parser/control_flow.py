@@ -65,7 +65,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
     _check_counts(p, node, iter_names or [], inits)
     _check_step(p, call, kind, bounds[2])
     loop_var = p.program.variable(
-        name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target)
+        p.function_name, name, ir.ScalarType(_loop_dtype(bounds, len(call.args))), p.span(node.target)
     )
     carried = [
         ir.IterArg(arg, init.type, init, p.span(node.target))
@@ -284,7 +284,10 @@ def _loop_results(
             f"{what} loop has {len(carried)} iteration arguments but {len(yields.names)} return variables. "
             "They must match."
         )
-    return [p.program.variable(name, arg.type, span) for name, arg in zip(yields.names, carried, strict=True)]
+    return [
+        p.program.variable(p.function_name, name, arg.type, span)
+        for name, arg in zip(yields.names, carried, strict=True)
+    ]
 
 
 def _bind_results(
@@ -325,7 +328,7 @@ def _is_read_again(p: FunctionParser, node: ast.For | ast.If, name: str) -> bool
     )
 
 
-def _reads(body: Sequence[ast.stmt], name: str, last: ast.stmt) -> bool:
+def _reads(body: Sequence[ast.AST], name: str, last: ast.stmt) -> bool:
     end = (last.end_lineno or last.lineno, last.end_col_offset or 0)
     return any(
         isinstance(part, ast.Name)
@@ -359,7 +362,7 @@ def parse_while(p: FunctionParser, node: ast.While) -> None:
         raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "while")
-    frame = Frame("while", yields=Yields(), loop_body=node.body)
+    frame = Frame("while", yields=Yields(), loop_body=(node.test, *node.body))
     p.frames.append(frame)
     p.names.push()
     frame.loop_names = p.names.current
@@ -491,7 +494,7 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     finally:
         p.frames.pop()
     results = [
-        p.program.variable(name, _result_type(p, node, frame, name, annotation), span)
+        p.program.variable(p.function_name, name, _result_type(p, node, frame, name, annotation), span)
         for name, annotation in declared.items()
     ]
     _emit_compound(p, ir.IfStmt(condition, then_body, else_body, results, span), comments)

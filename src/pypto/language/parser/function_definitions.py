@@ -115,6 +115,7 @@ def _define(
     else:
         params = _given_parameters(parser, node, given)
         returns = []
+    parser.reads_signature = False
     attrs = options.stored_attrs()
     docstring, prologue, rest = split_prologue(node.body)
     parse_prologue(parser, prologue, attrs)
@@ -226,7 +227,7 @@ def _parameter(p: FunctionParser, argument: ast.arg) -> tuple[ir.Var, ir.ParamDi
         )
     annotation = argument.annotation
     kind, direction = _as_python(p, annotation, lambda: parameter_type(p, annotation, name))
-    var = p.program.variable(name, kind, p.span(argument))
+    var = p.program.variable(p.function_name, name, kind, p.span(argument))
     if isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.INDEX:
         _bind_symbol(p, name, var, argument)
     p.params.append(var)

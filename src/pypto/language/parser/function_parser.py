@@ -90,7 +90,7 @@ class Frame:
     written_split: bool = False  # the kernel scope was written with a literal pl.split(...)
     split_mode: ir.SplitMode | None = None  # split_aiv only
     branches: list[dict[str, Binding]] = field(default_factory=list)  # of an if: the scopes of its blocks
-    loop_body: Sequence[ast.stmt] = ()
+    loop_body: Sequence[ast.AST] = ()  # the condition of a `while` too: each turn reads it
     loop_names: dict[str, Binding] | None = None  # the scope of the loop body
 
 
@@ -126,6 +126,7 @@ class FunctionParser:
         self.closure = closure
         self.program = program
         self.function_name = function_name
+        self.reads_signature = True
         self.func_type = func_type
         self.level = level
         self.auto_scope = auto_scope

@@ -11,6 +11,14 @@ from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.typing import DynVar
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a method binds, and the methods that it mentions."""
+
+    bound: frozenset[str]
+    methods: frozenset[str]
+
+
 @dataclass(slots=True)
 class ProgramContext:
     """Shared state. A standalone function gets one of its own, without methods."""
@@ -20,9 +28,10 @@ class ProgramContext:
     externals: dict[str, ir.Function] = field(default_factory=dict)
     definitions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     dyn_vars: dict[str, ir.Var] = field(default_factory=dict)
-    unbound_symbols: dict[str, ir.Var] = field(default_factory=dict)
-    # per name: the methods that bind it; filled when it is first needed
-    binders: dict[str, set[str]] = field(default_factory=dict)
+    # scalars that types of dispatched methods name, by the dispatching method and their name
+    caller_scalars: dict[tuple[str, str], ir.Var] = field(default_factory=dict)
+    bound_scalars: set[ir.Var] = field(default_factory=set)
+    names_in: dict[str, _Names] = field(default_factory=dict)
     window_buffers: set[str] = field(default_factory=set)
     # per method: buffer name -> constant keywords of its reserve_buffer call
     reserved_buffers: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -35,28 +44,36 @@ class ProgramContext:
         var = self.dyn_vars.get(name)
         if var is None:
             var = ir.Var(name, ir.ScalarType(ir.DataType.INDEX), ir.Span.unknown())
-            self.dyn_vars[name] = self.unbound_symbols[name] = var
+            self.dyn_vars[name] = var
         return var
 
-    def variable(self, name: str, kind: ir.Type, span: ir.Span) -> ir.Var:
-        """The new variable of a method.
+    def caller_scalar(self, name: str, method: str) -> ir.Var | None:
+        """What a type in the signature of `method` means by the name of a scalar of its caller.
 
-        An outlined kernel's types go on naming the scalars of its caller. Such a scalar is the symbol that
-        the types of the kernel, read before, mention by name.
+        An outlined kernel's types go on naming such scalars. None when nothing that dispatches `method`, even
+        through others, binds the name.
         """
-        if isinstance(kind, ir.ScalarType) and kind.dtype == ir.DataType.INDEX:
-            symbol = self.unbound_symbols.pop(name, None)
-            if symbol is not None:
-                return symbol
-        return ir.Var(name, kind, span)
+        seen, pending = {method}, [method]
+        while pending:
+            called = pending.pop(0)
+            for caller, definition in self.definitions.items():
+                names = self.names_in.get(caller) or self.names_in.setdefault(caller, _names_in(definition))
+                if caller in seen or called not in names.methods:
+                    continue
+                if name in names.bound:
+                    new = ir.Var(name, ir.ScalarType(ir.DataType.INDEX), ir.Span.unknown())
+                    return self.caller_scalars.setdefault((caller, name), new)
+                seen.add(caller)
+                pending.append(caller)
+        return None
 
-    def is_bound_elsewhere(self, name: str, method: str) -> bool:
-        """Whether another method than the one of that name binds `name` to a value."""
-        if not self.binders:
-            for definition in self.definitions.values():
-                for bound in _bound_names(definition):
-                    self.binders.setdefault(bound, set()).add(definition.name)
-        return bool(self.binders.get(name, set()) - {method})
+    def variable(self, method: str, name: str, kind: ir.Type, span: ir.Span) -> ir.Var:
+        """A new variable of a method: the one that types of what it dispatches, read before, have named."""
+        known = self.caller_scalars.get((method, name))
+        if known is None or known in self.bound_scalars or known.type != kind:
+            return ir.Var(name, kind, span)
+        self.bound_scalars.add(known)
+        return known
 
     def resolve_dyn(self, dyn: DynVar) -> ir.Var:
         """The variable of a `pl.dynamic` object; objects of one name without a variable share one."""
@@ -90,7 +107,12 @@ class ProgramContext:
             )
 
 
-def _bound_names(definition: ast.FunctionDef) -> set[str]:
+def _names_in(definition: ast.FunctionDef) -> _Names:
     nodes = list(ast.walk(definition))
     stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return stored | {n.arg for n in nodes if isinstance(n, ast.arg)}
+    methods = {
+        n.attr
+        for n in nodes
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self"
+    }
+    return _Names(frozenset(stored | {n.arg for n in nodes if isinstance(n, ast.arg)}), frozenset(methods))

@@ -238,9 +238,11 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
 
 
 def _bind_scalar_of_caller(p: FunctionParser, name: str) -> None:
-    """Let a name that only other methods bind stand for the value it has there."""
-    if p.program.is_bound_elsewhere(name, p.function_name):
-        p.names.bind(name, Alias(p.program.symbol(name)))
+    """Let a name in a printed signature stand for the scalar of the caller that it names."""
+    if p.source.is_text and p.reads_signature:
+        scalar = p.program.caller_scalar(name, p.function_name)
+        if scalar is not None:
+            p.names.bind(name, Alias(scalar))
 
 
 def _require_integer(dimension: Any, p: FunctionParser, node: ast.expr) -> Any:
@@ -287,7 +289,8 @@ def _named_index(p: FunctionParser, node: ast.Name) -> ir.Expr:
         return variable
     found = _as_dimension(p, p.closure.lookup(node.id))
     if found is None:
-        return p.program.symbol(node.id)
+        _bind_scalar_of_caller(p, node.id)
+        return p.names.lookup(node.id) or p.program.symbol(node.id)
     return ir.ConstInt(found, ir.DataType.INDEX, p.span(node)) if isinstance(found, int) else found
 
 

@@ -56,9 +56,9 @@ class SpecialisedBody:
 
     def reads_after(self, name: str, node: ast.stmt) -> bool:
         """Whether a name is read behind a statement; a body without a return ends by reading its outputs."""
-        end = node.end_lineno or node.lineno
+        end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
         return name in self._read_at_end or any(
-            isinstance(inner, ast.Name) and inner.id == name and inner.lineno > end
+            isinstance(inner, ast.Name) and inner.id == name and (inner.lineno, inner.col_offset) >= end
             for inner in ast.walk(self._node)
             if isinstance(getattr(inner, "ctx", None), ast.Load)
         )

@@ -29,7 +29,7 @@ def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> No
     p.statements = []
     try:
         lane = create_op_call("tile.get_subblock_idx", [], p.span(call))
-        variable = p.program.variable(name, lane.type, p.span(node.target))
+        variable = p.program.variable(p.function_name, name, lane.type, p.span(node.target))
         p.bind_new(name, variable)
         p.emit(ir.AssignStmt(variable, lane, p.span(node.target)))
         p.parse_statements(node.body)

@@ -242,7 +242,7 @@ def _body(
     try:
         if block_index is not None and call is not None:
             index = create_op_call("tile.get_block_idx", [], p.span(call))
-            variable = p.program.variable(block_index.id, index.type, p.span(block_index))
+            variable = p.program.variable(p.function_name, block_index.id, index.type, p.span(block_index))
             p.bind_new(block_index.id, variable, allow_redefinition=True)
             p.emit(ir.AssignStmt(variable, index, p.span(block_index)))
         p.parse_statements(body)
