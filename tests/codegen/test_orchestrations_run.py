@@ -267,6 +267,33 @@ def test_outputs_that_the_runtime_makes_in_a_manual_scope_are_intact_after_it(tm
     close(rows, x[16:] + 2)
 
 
+@pl.program
+class BufferOfNestedScopes:
+    @pl.function(type=pl.FunctionType.InCore)
+    def inc(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        out = pl.store(pl.add(pl.load(x, [0, 0], [32, 32]), 1.0), [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration, auto_scope=False)
+    def main(
+        self, x: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        with pl.scope():  # noqa: SIM117 - one scope in another
+            with pl.manual_scope():
+                made = pl.create_tensor([32, 32], dtype=pl.FP32)
+                made = self.inc(x, made)
+        out = self.inc(made, out)
+        return out
+
+
+def test_buffer_made_in_a_manual_scope_inside_a_scope_is_intact_after_both(tmp_path):
+    x, out = random(32, 32), np.zeros((32, 32), np.float32)
+    run(BufferOfNestedScopes, tmp_path, x, out)
+    close(out, x + 2)
+
+
 ROWS = pl.dynamic("ROWS")
 
 

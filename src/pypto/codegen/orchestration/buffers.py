@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from pypto.codegen.orchestration.cpp_types import cpp_type, float_literal, runtime_token
-from pypto.codegen.orchestration.emission import Binding, Emission
+from pypto.codegen.orchestration.emission import Emission
 from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
@@ -93,15 +93,12 @@ def _allocate(emission: Emission, creates: Sequence[AssignStmt], *, ahead: bool)
     infos = ", ".join(f"{name}_ci" for _, name in bound)
     lines.append(f"TaskOutputTensors {batch} = alloc_tensors({infos});")
     outside = ahead and emission.outside_manual_scope()
+    write = emission.outer_line if outside else emission.line
     for line in lines:
-        emission.outer_line(line) if outside else emission.line(line)
+        write(line)
     for position, (var, name) in enumerate(bound):
         buffer = f"{batch}.get_ref({position})"
-        if outside:
-            emission.outer_line(f"const ChipTensor& {name} = {buffer};")
-            emission.bind(var, Binding(name, emission.block.parent))
-        else:
-            emission.declare(var, "ChipTensor", buffer, name=name, is_reference=True)
+        emission.declare(var, "ChipTensor", buffer, name=name, is_reference=True, ahead=outside)
     if not outside:
         emission.blank()
 

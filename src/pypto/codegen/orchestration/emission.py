@@ -285,31 +285,34 @@ class Emission:
         name: str = "",
         is_reference: bool = False,
         non_negative: bool = False,
+        ahead: bool = False,
     ) -> Binding:
         """Declare a variable that starts with `value`, further out when a use after its block demands it.
 
-        One that `is_reference` is another name for what `value` names, as long as it stays in its block.
+        One that `is_reference` is another name for what `value` names, as long as it stays in its block. Its
+        block is the present one or, `ahead`, the one around it.
         """
         name = name or self.names.of_variable(var)
         depth = self.escapes.depths.get(id(var))
-        block: Block | None = self.block
+        block = self.block.parent if ahead else self.block
+        write = self.outer_line if ahead else self.line
         if depth is None:
             kind = f"const {cpp_type}&" if is_reference else cpp_type
-            self.line(f"{kind} {name} = {value};")
+            write(f"{kind} {name} = {value};")
         else:
-            inner = self.block
+            assert block is not None
+            inner = block
             while inner.depth > depth + 1:
                 assert inner.parent is not None
                 inner = inner.parent
             inner.before.append(f"{INDENT * depth}{cpp_type} {name}{{}};")
-            self.line(f"{name} = {value};")
+            write(f"{name} = {value};")
             block = inner.parent
         binding = Binding(name, block, hoistable=var, non_negative=non_negative)
         self.bind(var, binding)
         return binding
 
-    # --- what scalar expressions
-    # ask for
+    # --- what scalar expressions ask for
 
     def text_of(self, var: Var) -> str:
         return self.binding(var).text
