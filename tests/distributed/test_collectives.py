@@ -10,7 +10,7 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig
-from pypto.runtime.distributed.collectives import COLLECTIVES
+from pypto.runtime.distributed.collectives import ON_ALL_RANKS
 
 N, S = 3, 16
 SHAPE, BLOCKS = [N, S], [2 * N, S]
@@ -242,12 +242,12 @@ def test_a_host_function_calls_collectives_between_dispatches():
 
 def test_a_host_gathers_rows_and_exchanges_counted_blocks():
     x, target = numbers(N, 1, S), np.zeros((N, N, S), np.float32)
-    COLLECTIVES["allgather"][0](list(x), list(target), [])
+    ON_ALL_RANKS["allgather"](list(x), list(target), [])
     np.testing.assert_array_equal(target, np.broadcast_to(x[:, 0], target.shape))
     sends = np.array([[0, 1, 2], [2, 5, 1], [1, 0, 2]], np.int32)
     blocks, target = numbers(N, 2 * N, S), np.zeros((N, 2 * N, S), np.float32)
     got = np.zeros((N, N, 1), np.int32)
-    COLLECTIVES["all_to_all_v"][0](list(blocks), list(target), [], list(sends), list(got))
+    ON_ALL_RANKS["all_to_all_v"](list(blocks), list(target), [], list(sends), list(got))
     np.testing.assert_array_equal(got[:, :, 0], np.minimum(sends, 2).T)
     for me in range(N):
         for sender in range(N):

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from pypto import ir
 from pypto.ir.entry_points import host_entry
+from pypto.ir.meaning import COLLECTIVES
+from pypto.ir.op_registry import get_op_def
 from pypto.ir.return_lineage import ReturnLineage
 
 if TYPE_CHECKING:
@@ -286,22 +288,14 @@ def _element(function: str) -> Callable[[_Writer, ir.Call], str]:
 
 def _collective(w: _Writer, call: ir.Call) -> str:
     options = "".join(f", {key}={int(call.kwargs_[key])}" for key in ("op", "root") if key in call.kwargs_)
-    return f"rt.collective({call.op.name.rpartition('.')[2]!r}, {w.sequence(call.args_)}{options})"
+    definition = get_op_def(call.op.name)
+    assert definition is not None and definition.reuses is not None
+    kind = call.op.name.rpartition(".")[2]
+    return f"rt.collective({kind!r}, {w.sequence(call.args_)}, {definition.reuses}{options})"
 
 
 _OPERATORS: dict[str, Callable[[_Writer, ir.Call], str]] = {
-    **{
-        f"pld.tensor.{name}": _collective
-        for name in (
-            "all_to_all",
-            "all_to_all_v",
-            "allgather",
-            "allreduce",
-            "barrier",
-            "broadcast",
-            "reduce_scatter",
-        )
-    },
+    **{f"pld.tensor.{kind}": _collective for kind in COLLECTIVES},
     "pld.system.world_size": lambda w, call: "rt.world_size()",
     "pld.tensor.alloc_window_buffer": _alloc,
     "pld.tensor.window": _window,

@@ -144,13 +144,18 @@ class Together:
     kind: str
 
 
+#: What all ranks do together: the operators `pld.tensor.<kind>`.
+COLLECTIVES = frozenset(
+    {"barrier", "allreduce", "reduce_scatter", "broadcast", "allgather", "all_to_all", "all_to_all_v"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Remote:
     """What concerns several ranks; ``kind`` names the rule.
 
-    About a window: ``context``, ``rank``, ``nranks``. Signals: ``notify``, ``wait``, ``barrier``. Transfers
-    with the window of a peer: ``load``, ``store``, ``put``, ``get``. Of all ranks together: ``allreduce``,
-    ``reduce_scatter``, ``broadcast``, ``allgather``, ``all_to_all``, ``all_to_all_v``.
+    About a window: ``context``, ``rank``, ``nranks``. Signals: ``notify``, ``wait``. Transfers with the
+    window of a peer: ``load``, ``store``, ``put``, ``get``. The others are the `COLLECTIVES`.
     """
 
     kind: str

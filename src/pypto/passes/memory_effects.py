@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pypto import ir
+from pypto.ir.meaning import COLLECTIVES
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.walk import exprs_of, walk_stmts
 from pypto.passes.storage import NO_VIEWS, Storage, is_builtin, is_tensor
@@ -15,20 +16,7 @@ _METADATA = frozenset({"tensor.dim", "tensor.view"})
 _BARRIERS = frozenset(
     f"system.{name}"
     for name in ("syncall", "sync_wait", "bar_all", "bar_v", "bar_m", "fence", "cacheinvalid")
-) | frozenset(
-    f"pld.{name}"
-    for name in (
-        "system.wait",
-        "system.defer_wait",
-        "tensor.barrier",
-        "tensor.allreduce",
-        "tensor.reduce_scatter",
-        "tensor.broadcast",
-        "tensor.allgather",
-        "tensor.all_to_all",
-        "tensor.all_to_all_v",
-    )
-)
+) | {"pld.system.wait", "pld.system.defer_wait", *(f"pld.tensor.{kind}" for kind in COLLECTIVES)}
 _EFFECT_OF = {
     ir.ParamDirection.In: ir.ArgEffect.Read,
     ir.ParamDirection.Out: ir.ArgEffect.Write,

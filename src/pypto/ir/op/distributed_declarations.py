@@ -168,7 +168,7 @@ def _declare_collectives() -> None:
             rule,
             kwargs=kwargs,
             effects=effects,
-            reuses=next(iter(effects)),
+            reuses=min(effects),  # the target, or the signal of a barrier
             meaning=Remote(leaf),
         )
     for leaf, kwargs, effects in (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COLLECTIVES"]
+__all__ = ["ON_ALL_RANKS"]
 
 Array = np.ndarray[Any, Any]
 PerRank = Sequence[Array]
@@ -74,12 +74,12 @@ def _barrier(signal: PerRank) -> None:
     """The host has waited for all ranks already."""
 
 
-COLLECTIVES: dict[str, tuple[Callable[..., None], int]] = {  # with the place of the window that is the result
-    "allreduce": (_allreduce, 0),
-    "all_to_all": (_all_to_all, 1),
-    "all_to_all_v": (_all_to_all_v, 1),
-    "allgather": (_allgather, 1),
-    "barrier": (_barrier, 0),
-    "broadcast": (_broadcast, 0),
-    "reduce_scatter": (_reduce_scatter, 0),
+ON_ALL_RANKS: dict[str, Callable[..., None]] = {
+    "allreduce": _allreduce,
+    "all_to_all": _all_to_all,
+    "all_to_all_v": _all_to_all_v,
+    "allgather": _allgather,
+    "barrier": _barrier,
+    "broadcast": _broadcast,
+    "reduce_scatter": _reduce_scatter,
 }

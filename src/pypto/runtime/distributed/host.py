@@ -12,7 +12,7 @@ import numpy as np
 from pypto.core.dtype import DataType, dtype_from_text
 from pypto.runtime.array_types import numpy_dtype
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
-from pypto.runtime.distributed.collectives import COLLECTIVES
+from pypto.runtime.distributed.collectives import ON_ALL_RANKS
 from pypto.runtime.distributed.ranks import Access, Ranks, Run, Task
 from pypto.runtime.distributed.windows import Window, WindowBuffer
 from pypto.runtime.native_runtime import set_cancel_token
@@ -124,16 +124,16 @@ class HostRuntime:
         results = [args[index] for index in returned if index is not None]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def collective(self, name: str, args: Sequence[Any], **options: int) -> Any:
-        """Do with the windows of all ranks what `name` says, once earlier dispatches have ended."""
-        function, target = COLLECTIVES[name]
+    def collective(self, kind: str, args: Sequence[Any], result: int, **options: int) -> Any:
+        """Do with the windows of all ranks what `kind` says, once earlier dispatches have ended; gives the
+        argument at the place `result`."""
         self.run.wait()
         ranks = range(len(self._ranks))
-        function(
+        ON_ALL_RANKS[kind](
             *([arg.of_rank(rank) if isinstance(arg, Window) else arg for rank in ranks] for arg in args),
             **options,
         )
-        return args[target]
+        return args[result]
 
     def sub_worker(self, name: str, args: Sequence[Any]) -> Any:
         """Run a function of the host on the arguments, once earlier dispatches are done with them."""
