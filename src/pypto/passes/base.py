@@ -27,7 +27,6 @@ __all__ = [
     "create_function_pass",
     "create_program_pass",
     "prepared_by",
-    "requiring_in_name",
     "property_set",
 ]
 
@@ -36,32 +35,37 @@ FunctionTransform = Callable[["ir.Function"], "ir.Function"]
 
 
 class PassProperties:
-    """What a pass requires, produces and invalidates."""
+    """What a pass requires, produces and invalidates.
 
-    __slots__ = ("invalidated", "produced", "required")
+    `nominal` are requirements that a pass declares for a device and that have no meaning here.
+    """
+
+    __slots__ = ("invalidated", "nominal", "produced", "required")
 
     def __init__(
         self,
         required: IRPropertySet | None = None,
         produced: IRPropertySet | None = None,
         invalidated: IRPropertySet | None = None,
+        nominal: IRPropertySet | None = None,
     ) -> None:
         self.required = required if required is not None else IRPropertySet()
         self.produced = produced if produced is not None else IRPropertySet()
         self.invalidated = invalidated if invalidated is not None else IRPropertySet()
+        self.nominal = nominal if nominal is not None else IRPropertySet()
 
 
 class Pass:
     """A transformation of programs. Made by `create_program_pass` and `create_function_pass` only."""
 
-    __slots__ = ("_invalidated", "_name", "_produced", "_required", "_transform", "_vacuous")
+    __slots__ = ("_invalidated", "_name", "_nominal", "_produced", "_required", "_transform")
 
     _transform: ProgramTransform
     _name: str
     _required: IRPropertySet
     _produced: IRPropertySet
     _invalidated: IRPropertySet
-    _vacuous: IRPropertySet
+    _nominal: IRPropertySet
 
     def __init__(self) -> None:
         raise TypeError("Pass cannot be constructed; use create_program_pass or create_function_pass")
@@ -100,7 +104,7 @@ class Pass:
 
     def get_checked_requirements(self) -> IRPropertySet:
         """Return the required properties without those that are required in name only."""
-        return self._required.difference(self._vacuous)
+        return self._required.difference(self._nominal)
 
     def __repr__(self) -> str:
         return f"Pass({self._name})"
@@ -117,7 +121,7 @@ def create_program_pass(
     result._required = declared.required.copy()
     result._produced = declared.produced.copy()
     result._invalidated = declared.invalidated.copy()
-    result._vacuous = IRPropertySet()
+    result._nominal = declared.nominal.copy()
     return result
 
 
@@ -139,22 +143,11 @@ def create_function_pass(
     return create_program_pass(transform_program, pass_name, properties)
 
 
-def requiring_in_name(pass_obj: Pass, properties: IRPropertySet) -> Pass:
-    """Make `pass_obj` with requirements that it declares for a device, and that have no meaning here."""
-    result = create_program_pass(
-        pass_obj._transform,
-        pass_obj._name,
-        PassProperties(pass_obj._required, pass_obj._produced, pass_obj._invalidated),
-    )
-    result._vacuous = properties.copy()
-    return result
-
-
 def prepared_by(first: Pass, second: Pass) -> Pass:
     """Make one pass that does what both do, in this order; to the outside it is the second."""
 
     def transform(program: ir.Program) -> ir.Program:
         return second._transform(first._transform(program))
 
-    properties = PassProperties(second._required, second._produced, second._invalidated)
-    return requiring_in_name(create_program_pass(transform, second._name, properties), second._vacuous)
+    properties = PassProperties(second._required, second._produced, second._invalidated, second._nominal)
+    return create_program_pass(transform, second._name, properties)

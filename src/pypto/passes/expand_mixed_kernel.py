@@ -21,7 +21,6 @@ from pypto.passes.base import (
     PassProperties,
     create_program_pass,
     property_set,
-    requiring_in_name,
 )
 from pypto.passes.lane_regions import unfold_lane_regions
 from pypto.passes.storage import is_builtin
@@ -43,10 +42,9 @@ _PROPERTIES = PassProperties(
         IRProperty.NormalizedStmtStructure,
         IRProperty.HardSyncallOccupancyValid,
     ),
+    # kernels compute here on tiles of any rank, and on matrix results where they are
+    nominal=property_set(IRProperty.TileOps2D, IRProperty.TileMemoryInferred),
 )
-
-# Kernels compute here on tiles of any rank, and on matrix results where they are.
-_OF_A_DEVICE = property_set(IRProperty.TileOps2D, IRProperty.TileMemoryInferred)
 
 _MATRIX_PREFIXES = ("tile.matmul", "tile.gemv", "tile.batch_matmul")
 _MATRIX_SPACES = frozenset(
@@ -77,7 +75,7 @@ _FED_BY_MTE1 = frozenset({ir.MemorySpace.Left, ir.MemorySpace.Right, ir.MemorySp
 
 def expand_mixed_kernel() -> Pass:
     """Return the pass that turns InCore functions into AIC and AIV functions."""
-    return requiring_in_name(create_program_pass(_expand, "ExpandMixedKernel", _PROPERTIES), _OF_A_DEVICE)
+    return create_program_pass(_expand, "ExpandMixedKernel", _PROPERTIES)
 
 
 def _expand(program: ir.Program) -> ir.Program:
