@@ -10,7 +10,7 @@ from pypto import passes
 from pypto.testing.eager import run_text
 from pypto.testing.interpreter import run
 
-TEXT = """
+HEAD = """
 import pypto.language as pl
 
 @pl.program
@@ -22,12 +22,18 @@ class P:
         y: pl.Tensor[[2, 16], pl.FP32],
         o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
     ) -> pl.Tensor[[2, 16], pl.FP32]:
+"""
+
+TEXT = (
+    HEAD
+    + """\
         for i, (a,) in pl.range(2, init_values=(pl.abs(y),)):
             {body}
             r = pl.yield_(pl.add(a, x))
         o = pl.assemble(o, r, [0, 0])
         return o
 """
+)
 
 BODIES = {
     "exchanged in an inner loop": "for j in pl.range(3):\n                x, a = a, x",
@@ -56,24 +62,16 @@ def test_reading_a_carried_name_means_what_was_assigned_last(name: str) -> None:
     np.testing.assert_array_equal(arguments[2], wanted[2])
 
 
-YIELDED = """
-import pypto.language as pl
-
-@pl.program
-class P:
-    @pl.function(type=pl.FunctionType.InCore)
-    def main(
-        self,
-        x: pl.Tensor[[2, 16], pl.FP32],
-        y: pl.Tensor[[2, 16], pl.FP32],
-        o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
-    ) -> pl.Tensor[[2, 16], pl.FP32]:
+YIELDED = (
+    HEAD
+    + """\
         a = pl.abs(y)
         for i in pl.{loop}(4):
             {body}
         o = pl.assemble(o, a, [0, 0])
         return o
 """
+)
 
 YIELDING_BODIES = {
     "branches": (

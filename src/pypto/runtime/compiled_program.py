@@ -88,8 +88,7 @@ class OrchestrationProgram(BuiltProgram):
 
     def __call__(self, *args: Any, config: RunConfig | None = None, **keywords: Any) -> Any:
         """Run in place on all parameters, or on all but the pure outputs, which are made and returned."""
-        if keywords:
-            self._refuse_keywords(keywords)
+        self._refuse_keywords(keywords)
         if config is not None and not isinstance(config, RunConfig):
             raise TypeError(f"config must be a RunConfig, got {type(config).__name__}")
         worker = self._active_worker(config) if any_worker_active() else None
