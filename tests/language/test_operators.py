@@ -174,6 +174,13 @@ def test_remote_store_dispatches_on_its_source() -> None:
         ("pl.tile.abs('s')", "requires first argument to be a TileType .*, but got str"),
         ("pl.store([n, 0], [0, 0], x)", "requires first argument to be a TileType .*, but got list"),
         ("pl.load(x, 0, [16, 16])", "must be a list or tuple, got ConstInt"),
+        ("pl.create_l1([4, 4], n + 1)", r"expected DataType, got Add n \+ 1$"),
+        ("pl.cast(x, [n, 4])", r"expected DataType, got list \[n, 4\]$"),
+        ("pl.cast(x, pl.BF16, n == 0)", "Invalid rounding mode n == 0;"),
+        ("pl.fillpad(x, True)", "fillpad pad_value must be a PadValue, 0, inf or -inf, got True"),
+        ("pl.dim(x, [n])", r"got \[n\]$"),
+        ("pl.mgather(x, x, coalesce=n)", "got n$"),
+        ("pl.gather(x, kvalue=1.0, cmp_mode=n, out_cols=4)", "got n$"),
     ],
 )
 def test_operands_of_another_nature_are_named(call: str, message: str) -> None:
@@ -197,6 +204,16 @@ def test_helpers_of_operator_modules_are_no_operations() -> None:
                  "pl.system.AUTO", "pl.tensor.no_dep", "pld.tensor.lift"):  # fmt: skip
         with pytest.raises(pl.parser.InvalidOperationError, match="Unknown"):
             pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
+
+
+@pytest.mark.parametrize("marker", ["no_dep", "dump_tag"])
+def test_a_marker_outside_a_kernel_call_is_an_unknown_operation_and_says_where_it_belongs(
+    marker: str,
+) -> None:
+    for name in (f"pl.{marker}", f"pl.tensor.{marker}"):
+        with pytest.raises(pl.parser.InvalidOperationError, match="Unknown") as caught:
+            pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
+        assert "marks an argument of a kernel call" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -269,3 +286,9 @@ def test_scalar_operand_and_result_dtype_follow_the_literal_rules(expression: st
 def test_index_scalar_as_an_operand_asks_for_a_cast(expression: str, wanted: str):
     with pytest.raises(InvalidOperationError, match=rf"index.*pl\.cast\(<value>, {wanted}\)"):
         written(expression)
+
+
+def test_an_allocation_in_an_unknown_space_is_refused_where_it_stands():
+    with pytest.raises(pl.parser.ParserTypeError, match="Unknown MemorySpace value: Nowhere") as caught:
+        written("pl.tile.alloc(pl.Mem.Nowhere, 64)")
+    assert caught.value.span["begin_line"] == 6

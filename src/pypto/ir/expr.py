@@ -27,6 +27,7 @@ from pypto.ir.node import (
     expect,
     expect_all,
     ignore,
+    show_value,
     use,
 )  # fmt: skip
 from pypto.ir.types import (
@@ -373,7 +374,8 @@ class ConstInt(_Constant):
 
     def __init__(self, value: int, dtype: DataType, span: Span) -> None:
         if not isinstance(value, int) or int(value) not in _INT64:
-            raise TypeError(f"ConstInt.value must be an int in the signed 64-bit range, got {value!r}")
+            shown = show_value(value)
+            raise TypeError(f"ConstInt.value must be an int in the signed 64-bit range, got {shown}")
         expect(dtype, DataType, "ConstInt.dtype")
         expect(span, Span, "ConstInt.span")
         self._fill(scalar_type(dtype), int(value), span)

@@ -175,6 +175,15 @@ class IRNode(Structure):
         return self.as_python()
 
 
+def show_value(value: object) -> str:
+    """``value`` as a message shows it: a node by its text, since its repr is an address."""
+    if isinstance(value, IRNode):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(show_value, value))}]"
+    return repr(value)
+
+
 class _Required:
     """Stands for an argument that has to be given although optional ones precede it."""
 

@@ -30,7 +30,7 @@ from pypto.ir.enums import (
 )
 from pypto.ir.expr import Call, Expr, Op
 from pypto.ir.meaning import Meaning, Opaque
-from pypto.ir.node import expect_all
+from pypto.ir.node import expect_all, show_value
 from pypto.ir.types import (
     ArrayType,
     DistributedTensorType,
@@ -482,7 +482,7 @@ def _convert_kwarg(op_name: str, key: str, value: Any, expected: type) -> Any:
         return value
     raise TypeError(
         f"Kwarg '{key}' for operator '{op_name}' has incompatible type: "
-        f"expected {expected.__name__}, got {type(value).__name__} {value!r}"
+        f"expected {expected.__name__}, got {type(value).__name__} {show_value(value)}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pypto.core.dtype import DataType
 from pypto.core.span import UNKNOWN_SPAN, Span
 from pypto.ir.expr import ConstFloat, ConstInt, Expr, MakeTuple
+from pypto.ir.node import show_value
 from pypto.ir.scalar_ops import literal
 from pypto.ir.types import ScalarType, ShapedType, TensorType, TileType
 
@@ -69,7 +70,8 @@ def resolve_cast_mode(mode: Any) -> int:
         return CAST_MODE_NAMES[mode]
     if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 6:
         return mode
-    raise ValueError(f"Invalid rounding mode {mode!r}; use one of {', '.join(CAST_MODE_NAMES)} or 0 to 6")
+    names = ", ".join(CAST_MODE_NAMES)
+    raise ValueError(f"Invalid rounding mode {show_value(mode)}; use one of {names} or 0 to 6")
 
 
 def has_partial_valid_region(expr: Expr) -> bool:

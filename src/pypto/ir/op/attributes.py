@@ -6,6 +6,7 @@ from typing import Any
 
 from pypto.ir.enums import PadValue
 from pypto.ir.expr import ConstFloat, ConstInt
+from pypto.ir.node import show_value
 
 COMPARE_MODES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 
@@ -25,7 +26,7 @@ def resolve_pad_value(value: Any, what: str = "fillpad pad_value", *, allow_null
             raise ValueError(f"{what} must be PadValue.zero, max or min, got {value}")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{what} must be a PadValue, 0, inf or -inf, got {given!r}")
+        raise TypeError(f"{what} must be a PadValue, 0, inf or -inf, got {show_value(given)}")
     if value == 0:
         return PadValue.zero
     if value == float("inf"):
@@ -43,7 +44,7 @@ def resolve_compare_mode(value: Any, what: str = "cmp_mode") -> int:
         value = value.value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 5:
         return value
-    raise ValueError(f"{what} must be one of {', '.join(COMPARE_MODES)} or 0 to 5, got {value!r}")
+    raise ValueError(f"{what} must be one of {', '.join(COMPARE_MODES)} or 0 to 5, got {show_value(value)}")
 
 
 def static_int(value: Any, what: str) -> int:

@@ -8,6 +8,7 @@ from pypto.core.dtype import DataType
 from pypto.core.span import Span
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import Call, ConstInt, Expr
+from pypto.ir.node import show_value
 from pypto.ir.op.attributes import resolve_compare_mode, static_int
 from pypto.ir.op.build import at, call, extents, simple, typed_constant
 from pypto.ir.op.tensor_ops import retyped, update_operands
@@ -161,7 +162,7 @@ def _named_code(value: Any, names: dict[str, int], what: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value in names.values():
         return value
     raise ValueError(
-        f"mgather {what} must be one of {', '.join(names)} or 0 to {len(names) - 1}, got {value!r}"
+        f"mgather {what} must be one of {', '.join(names)} or 0 to {len(names) - 1}, got {show_value(value)}"
     )
 
 

@@ -168,9 +168,8 @@ def _parse_alloc(p: FunctionParser, node: ast.Call) -> ir.Expr:
         raise InvalidOperationError(f"pl.{category}.alloc takes a memory space and a size", span=span)
     space = node.args[0]
     if isinstance(space, ast.Attribute):
-        member = enum_literal(
-            p, ast.Attribute(ast.Name("MemorySpace"), space.attr), ir.MemorySpace, ParserTypeError
-        )
+        spelled = ast.copy_location(ast.Attribute(ast.Name("MemorySpace"), space.attr), space)
+        member = enum_literal(p, spelled, ir.MemorySpace, ParserTypeError)
         args = [ir.ConstInt(member.value, ir.DataType.INDEX, span), p.expr(node.args[1])]
     else:
         args = [p.expr(argument) for argument in node.args]

@@ -117,7 +117,9 @@ def _suggest(name: str, known: tuple[str, ...]) -> str:
     import difflib
 
     leaf = name.rsplit(".", 1)[-1]
-    close = difflib.get_close_matches(leaf, known, n=1)
+    if leaf in _MARKERS:
+        return f"pl.{leaf}(tensor) marks an argument of a kernel call"
+    close = difflib.get_close_matches(leaf, [other for other in known if other not in _MARKERS], n=1)
     if close:
         return f"Did you mean '{name[: -len(leaf)]}{close[0]}'?"
     return "Check the operation name and its namespace (pl, pl.tensor, pl.tile, pl.system, pl.array)"
