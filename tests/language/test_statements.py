@@ -662,14 +662,35 @@ def test_a_fractal_that_is_no_constant_is_rejected():
 
 
 @pytest.mark.parametrize(
-    ("read", "error", "message"),
+    ("read", "message"),
     [
-        ("x[:-16]", UnsupportedFeatureError, "negative extent -16 in dimension 0"),
-        ("x[:, 8:5]", UnsupportedFeatureError, "negative extent -3 in dimension 1"),
-        ("x[-1, 0]", pl.parser.ParserSyntaxError, "index -1 of dimension 0 is provably negative"),
+        ("x[:-16]", "negative extent -16 in dimension 0"),
+        ("x[:, -8:-12]", "negative extent -4 in dimension 1"),
     ],
 )
-def test_negative_indices_of_a_tensor_do_not_count_from_the_end(read, error, message):
-    with pytest.raises(error, match=message) as caught:
+def test_negative_bounds_of_a_tensor_slice_do_not_count_from_the_end(read, message):
+    with pytest.raises(UnsupportedFeatureError, match=message) as caught:
         statements(X2, f"y = {read}\nreturn y")
     assert "do not count from the end" in caught.value.hint
+
+
+def test_bounds_in_the_wrong_order_are_explained():
+    with pytest.raises(UnsupportedFeatureError, match="negative extent -3 in dimension 1") as caught:
+        statements(X2, "y = x[:, 8:5]\nreturn y")
+    assert caught.value.hint == "[lo:hi] takes the elements from lo to hi - 1, so hi must not be below lo"
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("y = {0}[0, -1]", ParserSyntaxError),
+        ("y = pl.read({0}, [0, -1])", InvalidOperationError),
+        ("pl.write({0}, [0, -1], s)", InvalidOperationError),
+    ],
+)
+@pytest.mark.parametrize("operand", ["x", "t"])
+def test_element_indices_do_not_count_from_the_end(statement, error, operand):
+    params = f"{X2}, t: pl.Tile[[16, 128], pl.FP32], s: pl.Scalar[pl.FP32]"
+    message = "index -1 of dimension 1 is provably negative; negative indices do not count from the end"
+    with pytest.raises(error, match=message):
+        statements(params, f"{statement.format(operand)}\nreturn")

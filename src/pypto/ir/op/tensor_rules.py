@@ -431,13 +431,19 @@ def check_random(op: str, args: Args, kwargs: Kwargs) -> DataType:
 
 
 def check_indices(op: str, indices: Expr, rank: int, level: str) -> None:
-    """ValueError unless there is one integer index per dimension."""
+    """ValueError unless there is one integer index per dimension, and no constant one below zero."""
     found = int_elements(indices, op, "indices")
     if len(found) != rank:
         raise ValueError(
             f"The operator {op}: indices count {len(found)} must match {level} rank {rank} (one index per "
             "dimension)"
         )
+    for axis, index in enumerate(found):
+        if isinstance(index, ConstInt) and index.value < 0:
+            raise ValueError(
+                f"The operator {op}: index {index.value} of dimension {axis} is provably negative; negative "
+                "indices do not count from the end: write the extent minus the distance"
+            )
 
 
 def check_value(op: str, value: Expr, dtype: DataType, level: str) -> None:

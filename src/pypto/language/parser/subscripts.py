@@ -14,6 +14,7 @@ from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser, expression
 
 _NO_WRAP = "Negative indices do not count from the end: write the extent minus the distance"
+_FROM_LO_TO_HI = "[lo:hi] takes the elements from lo to hi - 1, so hi must not be below lo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +128,19 @@ def _read_tensor(p: FunctionParser, base: ir.Expr, kind: ir.TensorType, node: as
     shape = kind.shape_
     axes = _axes(p, node, len(shape), "Tensor subscript")
     if axes and all(axis.is_scalar for axis in axes):
-        return _call(tensor.read, span, base, _element(axes, "Tensor", span))
+        return _call(tensor.read, span, base, [axis.lower for axis in axes])
     offsets, sizes, dropped = _tensor_window(axes, shape, span)
-    for position, size in enumerate(sizes):
+    for position, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
         if (_constant(size) or 0) < 0:
+            bounds = (_constant(axis.lower) or 0, _constant(axis.upper) or 0)
             raise UnsupportedFeatureError(
                 f"A tensor slice cannot have the negative extent {_constant(size)} in dimension {position}",
                 span=span,
-                hint=_NO_WRAP,
+                hint=_NO_WRAP if min(bounds) < 0 else _FROM_LO_TO_HI,
             )
     if dropped:
         return _call(tensor.slice, span, base, sizes, offsets, drop_dims=dropped)
     return _call(tensor.slice, span, base, sizes, offsets)
-
-
-def _element(axes: list[AxisIndex], what: str, span: ir.Span) -> list[ir.Expr | None]:
-    """The indices of one element; none of them counts from the end."""
-    for position, axis in enumerate(axes):
-        index = _constant(axis.lower)
-        if index is not None and index < 0:
-            raise ParserSyntaxError(
-                f"{what} subscript: index {index} of dimension {position} is provably negative",
-                span=span,
-                hint=_NO_WRAP,
-            )
-    return [axis.lower for axis in axes]
 
 
 def _tensor_window(
@@ -177,7 +166,7 @@ def _read_tile(p: FunctionParser, base: ir.Expr, kind: ir.TileType, node: ast.Su
     span = p.span(node)
     axes = _axes(p, node, len(kind.shape_), "Tile subscript")
     if axes and all(axis.is_scalar for axis in axes):
-        return _call(tile.read, span, base, _element(axes, "Tile", span))
+        return _call(tile.read, span, base, [axis.lower for axis in axes])
     valid_source = kind.get_effective_tile_view().valid_shape_
     offsets, sizes, valid, dropped = [], [], [], []
     narrowed = False
