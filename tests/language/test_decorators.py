@@ -221,9 +221,15 @@ class P:
     ("decorator", "message"),
     [
         ("type=KIND", r"Unsupported.*type=\.\.\.\) value"),
+        (
+            "type=foo.FunctionType.InCore",
+            r"Expected pl\.FunctionType\.<name>, got 'foo\.FunctionType\.InCore'",
+        ),
         ("**{}", r"\*\*kwargs"),
         ("level=pl.Level.BOGUS", "Unknown Level value: BOGUS"),
         ("level=LEVEL", r"Expected pl\.Level\.<name>"),
+        ("level=foo.Level.HOST", r"Expected pl\.Level\.<name>, got 'foo\.Level\.HOST'"),
+        ("role=foo.Role.SubWorker", r"Expected pl\.Role\.<name>, got 'foo\.Role\.SubWorker'"),
         ("auto_scope=FLAG", "must be a bool literal"),
     ],
 )

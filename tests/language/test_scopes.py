@@ -105,6 +105,7 @@ def test_task_capture_makes_a_new_variable_even_for_a_known_name():
         (f"pl.at({CORE}, **x)", ParserSyntaxError, r"Unsupported \*\*kwargs"),
         (f"pl.at({CORE}, other=1)", ParserSyntaxError, r"Unknown keyword argument 'other' in pl\.at\(\)"),
         ("pl.at(level=pl.Level.BOGUS)", ParserSyntaxError, "Unknown Level value"),
+        ("pl.at(level=foo.Level.HOST)", ParserSyntaxError, r"Expected pl\.Level\.<name>, got 'foo\.Level\.HOST'"),
         ("pl.at(level=pl.Level.HOST, role=pl.Role.BOGUS)", ParserSyntaxError, "Unknown Role value"),
         (f"pl.at({CORE}, allow_early_resolve=1)", ParserSyntaxError, "allow_early_resolve must be a boolean literal"),
         (f"pl.at({CORE}, windowize=x)", ParserSyntaxError, "windowize must be a boolean literal"),

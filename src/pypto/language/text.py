@@ -14,7 +14,7 @@ from pypto import ir
 from pypto.core.garbage import paused_gc
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.entry import source_lines_attached
-from pypto.language.parser.slots import last_name
+from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.source import SourceMap, SourceText
 from pypto.language.parser.text_module import TextModule
 
@@ -120,10 +120,17 @@ def _check_decorators(source: SourceText) -> None:
     """Report unknown members in `@pl.function(type=..., level=..., role=...)` where they stand."""
     if not any(f"{name}=" in source.text for name in _CHECKED_KEYWORDS):
         return
+    imported = _imported_names(source.tree)
     for node in _definitions(source.tree.body):
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call) and last_name(decorator.func) == "function":
-                _check_decorator(source, decorator)
+                _check_decorator(source, decorator, imported)
+
+
+def _imported_names(tree: ast.Module) -> set[str]:
+    """The names that the imports of a text bind."""
+    imports = (node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
@@ -142,21 +149,31 @@ def _is_parsed(node: ast.FunctionDef) -> bool:
     return any(last_name(target) in ("function", "inline") for target in targets)
 
 
-def _check_decorator(source: SourceText, decorator: ast.Call) -> None:
+def _check_decorator(source: SourceText, decorator: ast.Call, imported: set[str]) -> None:
     for keyword in decorator.keywords:
         kind = _CHECKED_KEYWORDS.get(keyword.arg or "")
         value = keyword.value
         if kind is None or not isinstance(value, ast.Attribute):
             continue
-        if last_name(value.value) != kind.__name__:
-            raise ParserSyntaxError(f"Expected pl.{kind.__name__}.<name>", span=source.span(value))
+        owner = dotted_name(value.value) or ""
+        root, _, member = owner.rpartition(".")
+        if member != kind.__name__ or not (root in ("", "pl") or root.split(".")[0] in imported):
+            raise ParserSyntaxError(
+                f"Expected pl.{kind.__name__}.<name>, got '{ast.unparse(value)}'",
+                span=source.span(value),
+                hint=_members_of(kind),
+            )
         if value.attr not in kind.__members__:
             start = (value.end_col_offset or 0) - len(value.attr.encode())
             raise ParserSyntaxError(
                 f"Unknown {kind.__name__} value: {value.attr}",
                 span=source.point(value.end_lineno or value.lineno, start),
-                hint=f"Valid values: {', '.join(sorted(kind.__members__))}",
+                hint=_members_of(kind),
             )
+
+
+def _members_of(kind: type[Any]) -> str:
+    return f"Valid values: {', '.join(sorted(kind.__members__))}"
 
 
 def _only_definition(found: list[ir.Function | ir.Program]) -> ir.Function | ir.Program:

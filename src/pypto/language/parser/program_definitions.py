@@ -16,7 +16,7 @@ from pypto.language.parser.function_definitions import FunctionOptions, define_f
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.launch import bool_literal
 from pypto.language.parser.program_context import ProgramContext
-from pypto.language.parser.slots import enum_literal, last_name
+from pypto.language.parser.slots import enum_literal, last_name, names_enum
 from pypto.language.parser.source import SourceText, first_line
 
 ATTRS_ATTRIBUTE = "__pypto_attrs__"
@@ -140,7 +140,7 @@ def _options(
                 hint="Write the keywords out",
             )
         if keyword.arg == "type":
-            options.func_type = _function_type(source, value)
+            options.func_type = _function_type(reader, value)
         elif keyword.arg == "level" and not _is_none(value):
             options.level = enum_literal(reader, value, ir.Level)
         elif keyword.arg == "role" and not _is_none(value):
@@ -150,14 +150,14 @@ def _options(
     return options
 
 
-def _function_type(source: SourceText, node: ast.expr) -> ir.FunctionType:
-    if isinstance(node, ast.Attribute) and last_name(node.value) == "FunctionType":
+def _function_type(reader: FunctionParser, node: ast.expr) -> ir.FunctionType:
+    if isinstance(node, ast.Attribute) and names_enum(reader.closure, node.value, ir.FunctionType):
         member = ir.FunctionType.__members__.get(node.attr)
         if member is not None:
             return member
     raise ParserSyntaxError(
         f"Unsupported @pl.function(type=...) value: {ast.unparse(node)}",
-        span=source.span(node),
+        span=reader.span(node),
         hint=f"Write pl.FunctionType.X, with X one of {', '.join(ir.FunctionType.__members__)}",
     )
 

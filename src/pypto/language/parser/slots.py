@@ -7,7 +7,7 @@ import enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto import ir
-from pypto.language.parser.closure import NOT_FOUND
+from pypto.language.parser.closure import NOT_FOUND, Closure
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.names import Alias
 from pypto.language.typing import DynVar, Scalar
@@ -105,7 +105,7 @@ def enum_literal(
         error: the member is unknown, or the expression has another form.
     """
     name = kind.__name__
-    if isinstance(node, ast.Attribute) and last_name(node.value) == name and dotted_name(node) is not None:
+    if isinstance(node, ast.Attribute) and names_enum(p.closure, node.value, kind):
         member = kind.__members__.get(node.attr)
         if member is not None:
             return member
@@ -119,6 +119,11 @@ def enum_literal(
         span=p.span(node),
         hint=f"Valid values: {', '.join(sorted(kind.__members__))}",
     )
+
+
+def names_enum(closure: Closure, node: ast.expr, kind: type[Any]) -> bool:
+    """Whether `pl.Kind`, `Kind` or the name of a captured value stands for an enumeration."""
+    return dotted_name(node) in (f"pl.{kind.__name__}", kind.__name__) or closure.lookup_path(node) is kind
 
 
 def resolve_shape(p: FunctionParser, node: ast.expr) -> list[Any]:
