@@ -244,6 +244,13 @@ def test_canonical_form_does_not_confuse_intermediate_expressions() -> None:
     assert not isinstance(CanonicalSimplifier()(expr), ir.ConstInt)
 
 
+@pytest.mark.parametrize("divisor", [2**53 + 1, 2**63 - 1])
+def test_canonical_form_keeps_divisors_that_no_float_holds(divisor: int) -> None:
+    simplify = CanonicalSimplifier()
+    assert simplify(x % c(divisor)).right.value == divisor  # type: ignore[attr-defined]
+    assert simplify(x // c(divisor) * c(divisor) + x % c(divisor)) is x
+
+
 def test_a_substituted_variable_is_replaced_until_it_is_removed() -> None:
     simplify = RewriteSimplifier()
     simplify.update(x, c(3))

@@ -23,7 +23,7 @@ from pypto.ir.arith.rule_compiler import same_expr
 from pypto.ir.arith.traversal import operands_of
 from pypto.ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
 
-Key = tuple[Expr, float, int]  # index, U (infinite without a modulus), L
+Key = tuple[Expr, float, int]  # index, U (an int, or infinite without a modulus), L
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Sum:
             scale = self.scales.get(key)
             if scale is None or lower == 1 or scale % lower:
                 continue
-            rest = (index, float(lower), 1)
+            rest = (index, lower, 1)
             if self.scales.get(rest) == scale // lower:
                 del self.scales[key], self.scales[rest]
                 self.add_term((index, upper, 1), scale // lower)
@@ -182,7 +182,7 @@ class _Run:
         (index, upper, lower), scale = single
         if scale != 1 or lower != 1 or (upper != math.inf and upper % divisor):
             return None
-        return _Sum(0, {(index, float(divisor), 1): 1})
+        return _Sum(0, {(index, divisor, 1): 1})
 
     def _constant(self, expr: Expr) -> int | None:
         known = self._sums[expr]
