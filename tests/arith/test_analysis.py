@@ -307,6 +307,15 @@ def test_bounds_of_bits_powers_and_casts() -> None:
     assert bounds(analyzer, ir.ConstBool(True, S)) == (1, 1)
 
 
+def test_the_greatest_integer_is_a_number_and_not_the_lack_of_a_bound() -> None:
+    analyzer = ConstIntBoundAnalyzer()
+    greatest = c(2**63 - 1)
+    for expr, value in ((ir.Sub(c(2), greatest, INT64, S), 3 - 2**63), (greatest // c(4), 2**61 - 1)):
+        low, high = bounds(analyzer, expr)
+        assert low <= value <= high
+    assert not Analyzer().can_prove(ir.min_(x, greatest) // c(2) < c(-(2**62)))
+
+
 def test_bound_repr_and_empty_ranges() -> None:
     assert repr(ConstIntBound(0, ConstIntBound.kPosInf)) == "ConstIntBound[0, +inf]"
     assert repr(ConstIntBound(ConstIntBound.kNegInf, 3)) == "ConstIntBound[-inf, 3]"

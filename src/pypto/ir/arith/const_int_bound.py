@@ -183,10 +183,17 @@ class ConstIntBoundAnalyzer:
         if rule is None or (type(expr) in _INTEGER_ONLY and not is_int(expr)):
             return _EVERYTHING
         if isinstance(expr, BinaryExpr):
-            return rule(self._known[expr.left], self._known[expr.right])
+            return rule(_one_sided(self._known[expr.left]), _one_sided(self._known[expr.right]))
         assert isinstance(expr, nodes.UnaryExpr)
-        operand = self._known[expr.operand]
+        operand = _one_sided(self._known[expr.operand])
         return _cast_bound(expr, operand) if isinstance(expr, Cast) else rule(operand, operand)
+
+
+def _one_sided(bound: ConstIntBound) -> ConstIntBound:
+    """Move an extreme number that stands on the side where it does not mean "no bound" one step away."""
+    if bound.min_value < _POS_INF and bound.max_value > _NEG_INF:
+        return bound
+    return ConstIntBound(min(bound.min_value, _POS_INF - 1), max(bound.max_value, _NEG_INF + 1))
 
 
 def _float_bound(value: float) -> ConstIntBound:
