@@ -67,6 +67,14 @@ def assert_round_trips(result: ir.Program) -> None:
     ir.assert_structural_equal(result, pl.parse_program(result.as_python(format=False)))
 
 
+def assert_ssa(result: ir.Program) -> None:
+    """Every variable has one definition, and every use comes after it."""
+    properties = passes.IRPropertySet()
+    properties.insert(passes.IRProperty.SSAForm)
+    properties.insert(passes.IRProperty.UseAfterDef)
+    passes.verify_properties(properties, result, "a test")
+
+
 def function(result: ir.Program, name: str) -> ir.Function:
     found = result.get_function(name)
     assert found is not None, f"no function '{name}' among {sorted(result.functions_)}"

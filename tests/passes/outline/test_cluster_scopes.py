@@ -8,7 +8,7 @@ import pypto
 from pypto import ir, passes
 from pypto.ir.walk import vars_in, walk_stmts
 from pypto.passes.outline import effective_launch_spec, is_launch_wrapper
-from tests.passes.dsl import assert_round_trips, assert_same, function, program, run, statements
+from tests.passes.dsl import assert_round_trips, assert_same, assert_ssa, function, program, run, statements
 
 Out = ir.ParamDirection.Out
 
@@ -25,6 +25,7 @@ def cluster(methods: str, header: str = "", *, incore: bool = True) -> ir.Progra
     steps = [passes.flatten_call_expr]
     steps += [passes.outline_incore_scopes] if incore else []
     result = run(program(methods, header), *steps, passes.outline_cluster_scopes)
+    assert_ssa(result)
     assert_round_trips(result)
     assert passes.outline_cluster_scopes()(result) is result
     return result
@@ -323,6 +324,67 @@ def test_the_loop_form_becomes_a_kernel_and_a_wrapper_with_split_hints(hint: str
     )
     kinds = {name: found.func_type.name for name, found in actual.functions_.items()}
     assert kinds == {"main": "Orchestration", "q_proj": "InCore", "q_proj_spmd": "Spmd"}
+
+
+LOOP = """for b in pl.spmd(4{0}):
+                t = pl.load(x, [b], [1])
+                o = pl.store(t, [b], o)"""
+BLOCK = """with pl.spmd(4{0}):
+                b = pl.tile.get_block_idx()
+                t = pl.load(x, [b], [1])
+                o = pl.store(t, [b], o)"""
+DISPATCH = """with pl.spmd(4{0}):
+                o = self.kernel(x, o)"""
+CARRIER = """with pl.spmd(4{0}):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    b = pl.tile.get_block_idx()
+                    t = pl.load(x, [b], [1])
+                    o = pl.store(t, [b], o)"""
+
+
+@pytest.mark.parametrize(
+    "form", [LOOP, BLOCK, DISPATCH, CARRIER], ids=["loop", "block", "dispatch", "carrier"]
+)
+@pytest.mark.parametrize(
+    ("keyword", "is_submit"),
+    [
+        ("", False),
+        ("deps=[]", False),
+        ("deps=[None]", False),
+        ("allow_early_resolve=False", False),
+        ("deps=[t0]", True),
+        ("deps=[t0, None]", True),
+        ("allow_early_resolve=True", True),
+        ("predicate=(gate[1] > 0)", True),
+    ],
+)
+def test_a_launch_without_task_id_is_a_submit_only_if_a_keyword_needs_one(
+    form: str, keyword: str, is_submit: bool
+):
+    actual = cluster(
+        KERNEL
+        + f"""
+        @orch
+        def main(self, x: T(64), o: pl.Out[T(64)], gate: pl.Tensor[[4], pl.INT32]) -> T(64):
+            with pl.spmd(2, name_hint="first") as t0:
+                o = self.kernel(x, o)
+            {form.format(", " + keyword if keyword else "")}
+            return o
+        """
+    )
+    main = function(actual, "main")
+    first, second = dispatches(main)
+    assert isinstance(first, ir.Submit) and first.core_num is not None and first.deps_ == ()
+    if not is_submit:
+        assert isinstance(second, ir.Call) and list(second.attrs_) == ["core_num"]
+        return
+    assert isinstance(second, ir.Submit) and second.attrs_ == {} and second.core_num is not None
+    *_, result, task_id, _ = statements(main)
+    assert [result.value.index, task_id.value.index] == [0, 1]
+    assert task_id.var.type == ir.ScalarType(ir.DataType.TASK_ID)
+    assert second.deps_ == ((statements(main)[2].var,) if "t0" in keyword else ())
+    assert second.allow_early_resolve is ("early" in keyword)
+    assert (second.predicate is not None) is ("predicate" in keyword)
 
 
 def test_submit_only_keywords_without_task_id_make_a_submit_with_a_new_one():

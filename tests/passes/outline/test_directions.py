@@ -69,6 +69,22 @@ def direction_of_o(body: str, *, options: str = "") -> ir.ParamDirection:
             InOut,
             id="atomic store",
         ),
+        pytest.param(
+            "y = pl.add(x, x)\no = pl.assemble(o, y, [0])\nz = pl.add(o, x)",
+            InOut,
+            id="read through the result of the assemble",
+        ),
+        pytest.param(
+            "y = pl.slice(x, [8], [0])\no = pl.assemble(o, y, [0])\no = pl.assemble(o, y, [8])",
+            Out,
+            id="chain of assembles",
+        ),
+        pytest.param(
+            "y = pl.add(x, x)\no = pl.assemble(o, y, [0], atomic=pl.AtomicType.Add)",
+            InOut,
+            id="atomic assemble",
+        ),
+        pytest.param("pl.write(o, [0], 1.0)", In, id="written by element"),
         pytest.param("y = pl.add(o, x)", In, id="read only"),
     ],
 )
@@ -76,8 +92,15 @@ def test_direction_of_a_captured_tensor(body: str, expected: ir.ParamDirection):
     assert direction_of_o(body) is expected
 
 
-def test_naming_a_tensor_for_a_dump_does_not_read_it():
-    body = "t = pl.load(x, [0], [64])\npl.store(t, [0], o)"
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = pl.load(x, [0], [64])\npl.store(t, [0], o)",
+        "y = pl.add(x, x)\no = pl.assemble(o, y, [0])",
+    ],
+    ids=["store", "assemble"],
+)
+def test_naming_a_tensor_for_a_dump_does_not_read_it(body: str):
     assert direction_of_o(body, options=", dumps=[o]") is Out
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
-from tests.passes.dsl import assert_round_trips, assert_same, function, program, run, statements
+from tests.passes.dsl import assert_round_trips, assert_same, assert_ssa, function, program, run, statements
 
 
 def incore(methods: str) -> ir.Program:
     result = run(program(methods), passes.outline_incore_scopes)
+    assert_ssa(result)
     assert_round_trips(result)
     return result
 
@@ -83,8 +84,9 @@ def test_a_scope_without_results_submits_to_a_tuple_of_the_task_id_alone():
         """
     )
     first, second = submits(function(actual, "main"))
-    assert len(first.type.types_) == 1
-    assert len(second.deps_) == 1
+    assert first.type.types_ == (ir.ScalarType(ir.DataType.TASK_ID),)
+    assert second.deps_ == (statements(function(actual, "main"))[1].var,)
+    assert second.type.types_[1:] == (ir.ScalarType(ir.DataType.TASK_ID),)
 
 
 def test_early_resolve_without_task_id_makes_a_submit():

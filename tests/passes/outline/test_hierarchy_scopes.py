@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
-from tests.passes.dsl import assert_round_trips, assert_same, function, program, run, statements
+from tests.passes.dsl import assert_round_trips, assert_same, assert_ssa, function, program, run, statements
 
 
 def hierarchy(methods: str) -> ir.Program:
     result = run(program(methods), passes.outline_hierarchy_scopes)
+    assert_ssa(result)
     assert_round_trips(result)
     assert passes.outline_hierarchy_scopes()(result) is result
     return result
@@ -46,7 +47,12 @@ def test_a_scope_becomes_an_opaque_function_with_its_level_and_role():
         ("level=pl.Level.NODE", "main_host_0"),
         ("level=pl.Level.UMA", "main_chip_0"),
         ("level=pl.Level.L2CACHE", "main_chip_die_0"),
+        ("level=pl.Level.CLOS1", "main_cluster1_0"),
         ("level=pl.Level.CLOS2", "main_cluster2_0"),
+        ("level=pl.Level.AIV", "main_aiv_0"),
+        ("level=pl.Level.AIC", "main_aic_0"),
+        ("level=pl.Level.PROCESSOR", "main_chip_0"),
+        ("level=pl.Level.CHIP_DIE", "main_chip_die_0"),
         ("level=pl.Level.CHIP, role=pl.Role.SubWorker", "main_chip_sub_worker_0"),
         ("level=pl.Level.CHIP, role=pl.Role.Orchestrator", "main_chip_orch_0"),
     ],
@@ -62,6 +68,7 @@ def test_words_for_levels_and_roles(options: str, name: str):
         """
     )
     assert sorted(actual.functions_) == ["main", name]
+    assert function(actual, "main").func_type is ir.FunctionType.Opaque
 
 
 def test_the_counter_counts_scopes_of_all_levels():
@@ -93,6 +100,20 @@ def test_nested_scopes_have_chained_names_and_the_inner_call_is_in_the_outer_fun
     outer = function(actual, "main_global_orch_0")
     assert statements(outer)[0].value.op.name == "main_global_orch_0_host_orch_0"
     assert statements(function(actual, "main"))[0].value.op.name == "main_global_orch_0"
+
+
+def test_counters_restart_in_each_function():
+    body = """
+        @opaque
+        def {name}(self, x: T(64)) -> T(64):
+            with pl.at(level=pl.Level.HOST):
+                x = pl.add(x, x)
+            with pl.at(level=pl.Level.HOST):
+                x = pl.add(x, x)
+            return x
+    """
+    actual = hierarchy(body.format(name="f") + body.format(name="g"))
+    assert sorted(actual.functions_) == ["f", "f_host_0", "f_host_1", "g", "g_host_0", "g_host_1"]
 
 
 def test_scopes_of_other_kinds_and_other_functions_are_left_alone():
@@ -131,7 +152,7 @@ def test_task_ids_work_as_for_kernels():
     values = [stmt.value for stmt in statements(function(actual, "main")) if isinstance(stmt, ir.AssignStmt)]
     first, second = (value for value in values if isinstance(value, ir.Submit))
     assert (first.op.name, second.op.name) == ("first", "second")
-    assert len(second.deps_) == 1
+    assert second.deps_ == (statements(function(actual, "main"))[2].var,)
     assert "task_invalid" not in actual.as_python()
 
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from pypto import ir, passes
-from tests.passes.dsl import assert_round_trips, assert_same, function, program, run, statements
+from tests.passes.dsl import assert_round_trips, assert_same, assert_ssa, function, program, run, statements
 
 In, Out, InOut = ir.ParamDirection.In, ir.ParamDirection.Out, ir.ParamDirection.InOut
 
 
 def incore(methods: str, header: str = "", *, round_trips: bool = True) -> ir.Program:
-    """The program after OutlineIncoreScopes; it prints and parses back, and a second run changes nothing."""
+    """The program after OutlineIncoreScopes.
+
+    It is in SSA form, it prints and parses back, and a second run changes nothing.
+    """
     result = run(program(methods, header), passes.outline_incore_scopes)
+    assert_ssa(result)
     if round_trips:
         assert_round_trips(result)
     assert passes.outline_incore_scopes()(result) is result
@@ -193,6 +197,11 @@ def test_a_carried_value_of_a_while_loop_is_captured_in_the_same_way():
         """
     )
     assert params(function(actual, "main_incore_0")) == ["x"]
+    (loop,) = (s for s in statements(function(actual, "main")) if isinstance(s, ir.WhileStmt))
+    dispatch = statements(loop.body)[0].value
+    carried = next(arg for arg in loop.iter_args_ if arg.type == dispatch.type)
+    assert dispatch.args_ == (carried,)
+    assert type(function(actual, "main_incore_0").params_[0]) is ir.Var
 
 
 def test_a_symbol_that_occurs_in_types_only_is_not_captured():
@@ -238,7 +247,7 @@ def test_a_captured_scalar_that_is_also_an_extent_renames_the_types_inside_and_n
 
 
 def test_a_value_computed_in_the_scope_leaves_it_with_the_tensor_that_it_shapes():
-    actual = incore(
+    source = program(
         """
         @orch
         def main(self, k: I) -> I:
@@ -247,9 +256,9 @@ def test_a_value_computed_in_the_scope_leaves_it_with_the_tensor_that_it_shapes(
                 z = pl.create_tensor([n, 32], dtype=pl.FP32)
             w = pl.tensor.dim(z, 1)
             return w
-        """,
-        round_trips=False,
+        """
     )
+    actual = run(source, passes.outline_incore_scopes)
     kernel = function(actual, "main_incore_0")
     assert len(kernel.return_types_) == 2
     assert isinstance(kernel.return_types_[0], ir.ScalarType)

@@ -6,6 +6,7 @@ import pytest
 
 import pypto
 from pypto import ir, passes
+from pypto.ir.walk import vars_in
 from tests.passes.dsl import assert_same, function, program, run, statements
 
 UP_DOWN = ir.SplitMode.UP_DOWN.value
@@ -23,7 +24,7 @@ def with_regions(*modes: str, options: str = "") -> ir.Program:
     for mode in modes:
         lines += [
             f"                for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):",
-            "                    y = pl.add(x, x)",
+            "                    z = pl.slice(x, [32, 64], [lane * 32, 0])",
         ]
     body = "\n".join(lines)
     return incore(
@@ -137,6 +138,90 @@ def test_reads_in_the_block_count_of_a_launch_fold_too():
         run(program(source.format(kind=k), header='M = pl.dynamic("M")'), *steps) for k in ("opaque", "orch")
     )
     ir.assert_structural_equal(actual, twin, enable_auto_mapping=True)
+
+
+def read_of(axis: str, tensor: str = "a", *, bound: bool = True) -> list[ir.Stmt]:
+    """What is left, in a promoted function, of a read of an extent and of the scope after it."""
+    read = f"pl.tensor.dim({tensor}, {axis})"
+    actual = incore(
+        f"""
+        @opaque
+        def main(self, a: T(M, 32), w: T(64, 32), i: I) -> T(64, 32):
+            early = pl.create_tensor([i, 32], dtype=pl.FP32)
+            {"m = " if bound else ""}{read}
+            with pl.at(level=pl.Level.CORE_GROUP):
+                w = pl.add(w, w)
+            return w
+        """,
+        header='M = pl.dynamic("M")',
+    )
+    return [s for s in statements(function(actual, "main")) if "tensor.dim" in str(s)]
+
+
+@pytest.mark.parametrize("axis", ["0", "-2"])
+def test_a_read_of_a_declared_extent_goes_when_its_function_is_promoted(axis: str):
+    assert read_of(axis) == []
+
+
+@pytest.mark.parametrize(
+    ("axis", "tensor", "bound"),
+    [("1", "a", True), ("0", "early", True), ("0", "a", False)],
+    ids=["constant extent", "symbol of no parameter", "not bound"],
+)
+def test_a_read_of_what_the_signature_does_not_declare_stays(axis: str, tensor: str, bound: bool):
+    assert len(read_of(axis, tensor, bound=bound)) == 1
+
+
+@pytest.mark.parametrize("axis", ["out of range", "known at run time"])
+def test_a_read_along_an_axis_that_names_no_extent_stays(axis: str):
+    source = run(
+        program(
+            """
+            @opaque
+            def main(self, a: T(M, 32), w: T(64, 32), i: I) -> T(64, 32):
+                m = pl.tensor.dim(a, 0)
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    w = pl.add(w, w)
+                return w
+            """,
+            header='M = pl.dynamic("M")',
+        )
+    )
+    main = function(source, "main")
+    read, *rest = statements(main)
+    far = ir.ConstInt(2, ir.DataType.INDEX, main.span) if axis == "out of range" else main.params_[2]
+    read = read.replace(value=read.value.replace(args=[read.value.args_[0], far]))
+    body = ir.flatten_stmts([read, *rest], main.span)
+    result = passes.outline_incore_scopes()(ir.Program([main.replace(body=body)], "P", main.span))
+    assert statements(function(result, "main"))[0] is read
+
+
+def test_a_folded_read_is_replaced_in_types_attributes_and_block_counts():
+    actual = run(
+        program(
+            """
+            @opaque
+            def main(self, a: T(M, 32), o: pl.Out[T(M, 32)], gate: pl.Tensor[[M], pl.INT32]) -> T(M, 32):
+                m = pl.tensor.dim(a, 0)
+                s = pl.create_tensor([m, 32], dtype=pl.FP32)
+                for b in pl.spmd(m // 16, predicate=(gate[m] > 0)):
+                    t = pl.load(s, [b * 16, 0], [16, 32])
+                    o = pl.store(t, [b * 16, 0], o)
+                return o
+            """,
+            header='M = pl.dynamic("M")',
+        ),
+        passes.outline_incore_scopes,
+        passes.outline_cluster_scopes,
+    )
+    main = function(actual, "main")
+    symbol = main.params_[0].type.shape_[0]
+    created, dispatch = statements(main)[:2]
+    submit = dispatch.value
+    assert created.var.type.shape_[0] is symbol
+    assert submit.core_num.left is symbol
+    assert symbol in {*vars_in(submit.predicate)}
+    assert function(actual, "main_incore_0").params_[0].type.shape_[0] is symbol
 
 
 def test_an_opaque_function_without_scope_keeps_its_reads():
