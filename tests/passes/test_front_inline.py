@@ -8,6 +8,7 @@ import pytest
 
 import pypto
 from pypto import ir, passes
+from pypto.ir.walk import walk
 from pypto.passes.verify.inline_functions_eliminated import verify
 from pypto.testing.interpreter import run
 from tests.passes.dsl import assert_same, function, program, statements
@@ -440,3 +441,97 @@ def test_an_inline_function_that_calls_itself_is_a_cycle() -> None:
     message = "Cycle detected in FunctionType::Inline call graph: again -> again"
     with pytest.raises(ValueError, match=message):
         inlined(ir.Program([again], "P", span))
+
+
+STORE = """
+    @pl.inline
+    def put(self, a: T(4, 4), o: pl.Out[T(4, 4)]) -> T(4, 4):
+        t = pl.load(a, [0, 0], [4, 4])
+        return pl.store(t, [0, 0], o)
+"""
+
+
+def operators(result: ir.Program) -> list[str]:
+    """The operators of the statements of `main`, nested ones first."""
+    nodes = [node for stmt in statements(function(result, "main")) for node in walk(stmt)]
+    return [node.op.name.removeprefix("tensor.") for node in nodes if isinstance(node, ir.Call)]
+
+
+def test_a_returned_store_is_made_although_its_value_is_dropped() -> None:
+    result = inlined(
+        with_main(
+            """
+    @incore
+    def main(self, x: T(4, 4), out: pl.Out[T(4, 4)]) -> T(4, 4):
+        self.put(x, out)
+        return out
+    """,
+            STORE,
+        )
+    )
+    assert operators(result) == ["tile.load", "tile.store"]
+
+
+def test_an_argument_is_read_before_the_body_writes_its_memory() -> None:
+    helpers = """
+    @pl.inline
+    def h(self, s: pl.Scalar[pl.FP32], o: T(4, 4)):
+        pl.write(o, [0, 0], 5.0)
+        pl.write(o, [0, 1], s)
+"""
+    result = inlined(
+        with_main(
+            """
+    @incore
+    def main(self, x: pl.InOut[T(4, 4)]) -> T(4, 4):
+        self.h(pl.read(x, [0, 0]), x)
+        return x
+    """,
+            helpers,
+        )
+    )
+    assert operators(result) == ["read", "write", "write"]
+
+
+def test_a_call_in_an_argument_that_writes_or_allocates_is_made_once() -> None:
+    helpers = """
+    @pl.inline
+    def both(self, a: T(4, 4), o: T(4, 4)) -> T(4, 4):
+        pl.write(o, [0, 0], pl.read(a, [0, 0]))
+        pl.write(o, [0, 1], pl.read(a, [0, 1]))
+        return o
+"""
+    result = inlined(
+        with_main(
+            """
+    @orch
+    def main(self, x: T(4, 4)) -> T(4, 4):
+        y = self.both(x, pl.create_tensor([4, 4], dtype=pl.FP32))
+        return y
+    """,
+            helpers,
+        )
+    )
+    assert operators(result) == ["create", "write", "read", "write", "read"]
+
+
+def test_an_element_of_a_tuple_is_read_before_the_caller_writes_its_memory() -> None:
+    helpers = """
+    @pl.inline
+    def first(self, o: T(4, 4)) -> tuple[pl.Scalar[pl.FP32], T(4, 4)]:
+        return pl.read(o, [0, 0]), o
+"""
+    result = inlined(
+        with_main(
+            """
+    @incore
+    def main(self, x: pl.InOut[T(4, 4)]) -> T(4, 4):
+        t = self.first(x)
+        pl.write(x, [0, 0], 9.0)
+        pl.write(x, [0, 1], t[0])
+        return x
+    """,
+            helpers,
+        )
+    )
+    assert operators(result) == ["read", "write", "write"]

@@ -5,10 +5,12 @@
 3. A call is replaced where it is a whole statement: `lhs = f(...)`, `f(...)`, `return f(...)`. A call nested
    in an expression is left; the InlineFunctionsEliminated verifier reports it.
 4. A tuple result is never materialised: after `t = f(...)`, each `t[i]` becomes the i-th returned value. A
-   value that the caller overwrites before `t[i]` is read is saved in a variable of its own first.
+   value that the caller overwrites before `t[i]` is read is saved in a variable of its own first, and so is
+   one that writes memory. Where the values are dropped, those that write memory are still evaluated.
 
 Arguments are passed by name: an assignment to a parameter in the body assigns the caller's variable.
-Programs rely on this (a helper that fills a tensor parameter and returns nothing).
+Programs rely on this (a helper that fills a tensor parameter and returns nothing). An argument that the body
+would disturb is evaluated up front.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from pypto.passes.inline_splice import (
     InlineCallee,
     MakeVar,
     Splice,
+    calls_in,
     fresh_inline_var,
     prepare_callee,
     splice,
 )
 from pypto.passes.leading_comments import with_comments_first
+from pypto.passes.memory_effects import may_write
 from pypto.passes.statement_lists import flat_stmts
 
 
@@ -130,9 +134,9 @@ class _Expansion:
         elif isinstance(stmt, ir.EvalStmt):
             callee = self._callee_of(stmt.expr)
             if callee is not None:
-                return with_comments_first(
-                    splice(callee, stmt.expr, self._fresh).stmts, stmt.leading_comments
-                )
+                spliced = splice(callee, stmt.expr, self._fresh)
+                kept = [ir.EvalStmt(v, stmt.span) for v in spliced.values or () if _may_write(v)]
+                return with_comments_first([*spliced.stmts, *kept], stmt.leading_comments)
         elif isinstance(stmt, ir.ReturnStmt):
             callee = self._callee_of(stmt.value_[0]) if len(stmt.value_) == 1 else None
             if callee is not None:
@@ -166,7 +170,7 @@ class _Expansion:
         saves: list[ir.Stmt] = []
         for index, value in enumerate(values):
             following = (siblings[at] for at in range(position + 1, len(siblings)))
-            if self._overwritten_before_read(value, stmt.var, index, following):
+            if _may_write(value) or self._overwritten_before_read(value, stmt.var, index, following):
                 saved = self._fresh(value if isinstance(value, ir.Var) else stmt.var, value.type)
                 saves.append(ir.AssignStmt(saved, value, stmt.span))
                 values[index] = saved
@@ -176,14 +180,15 @@ class _Expansion:
     def _overwritten_before_read(
         self, value: ir.Expr, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
     ) -> bool:
-        """Say whether a statement assigns what `value` reads while a read of `lhs[index]` is to come."""
+        """Say whether a statement changes what `value` reads while a read of `lhs[index]` is to come."""
         unread = self._reads.get((lhs, index), 0)
         variables = frozenset(vars_in(value))
+        reads_memory = any(isinstance(node, ir.Call) for node in walk(value, once=True))
         overwritten = False
         for stmt in following:
             if unread <= 0:
                 return False
-            overwrites = _assigns(stmt, variables)
+            overwrites = _assigns(stmt, variables) or (reads_memory and _may_write(stmt))
             # Inside a loop or branch, the order of the two is not looked at.
             overwritten |= overwrites and not isinstance(stmt, ir.AssignStmt)
             reads = sum(_is_read(node, lhs, index) for node in walk(stmt))
@@ -226,6 +231,10 @@ def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
 
 def _assigns(stmt: ir.Stmt, variables: frozenset[ir.Var]) -> bool:
     return any(isinstance(node, ir.AssignStmt) and node.var in variables for node in walk_stmts(stmt))
+
+
+def _may_write(node: ir.IRNode) -> bool:
+    return any(may_write(call) for call in calls_in(node))
 
 
 def _is_read(node: ir.IRNode, lhs: ir.Var, index: int) -> bool:

@@ -7,7 +7,7 @@ Parameters become the actual arguments, everything that the body defines becomes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from pypto.core.errors import UsageError, located
 from pypto.ir.rewrite import Substitution, map_expr
 from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.auto_name import base_of
+from pypto.passes.memory_effects import may_write
 from pypto.passes.statement_lists import flat_stmts
 
 _counter = itertools.count()
@@ -37,7 +38,8 @@ class InlineCallee:
     """An Inline function whose own body holds no inline calls any more.
 
     `stmts` ends before the return; `values` are the returned values (None without a return); `locals` are the
-    variables that a copy must rename, in definition order; `rebound` the parameters that the body assigns.
+    variables that a copy must rename, in definition order; `rebound` the parameters that the body assigns;
+    `writes` says whether it may write memory.
     """
 
     name: str
@@ -47,6 +49,7 @@ class InlineCallee:
     returns_tuple: bool
     locals: tuple[ir.Var, ...]
     rebound: frozenset[ir.Var]
+    writes: bool
     span: ir.Span
 
 
@@ -90,6 +93,7 @@ def prepare_callee(function: ir.Function) -> InlineCallee:
         returns_tuple=returns_tuple,
         locals=tuple(var for var in defined if var not in params),
         rebound=frozenset(var for var in defined if var in params),
+        writes=any(may_write(node) for stmt in stmts for node in calls_in(stmt)),
         span=function.span,
     )
 
@@ -151,7 +155,7 @@ def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_va
             )
         )
     mapping: dict[ir.Var, ir.Expr] = dict(zip(callee.params, arguments, strict=True))
-    before = _save_overwritten_arguments(callee, mapping, fresh)
+    before = _save_arguments(callee, mapping, fresh)
     types = Substitution(mapping)
     for var in callee.locals:
         mapping[var] = fresh(var, types.type(var.type))
@@ -162,10 +166,17 @@ def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_va
     return Splice([*before, *stmts], values)
 
 
-def _save_overwritten_arguments(
-    callee: InlineCallee, mapping: dict[ir.Var, ir.Expr], fresh: MakeVar
-) -> list[ir.Stmt]:
-    """Evaluate an argument up front if the body assigns a variable that it mentions under another name."""
+def calls_in(node: ir.IRNode) -> Iterator[ir.Call | ir.Submit]:
+    """Yield the calls and submits in a statement or expression, each once."""
+    return (each for each in walk(node, once=True) if isinstance(each, ir.Call | ir.Submit))
+
+
+def _save_arguments(callee: InlineCallee, mapping: dict[ir.Var, ir.Expr], fresh: MakeVar) -> list[ir.Stmt]:
+    """Evaluate an argument up front if it would be another value, or have another effect, inside the body.
+
+    The body may assign a variable that the argument mentions under another name, or write memory that a call
+    in it reads; and a call that writes is made once, however often the body uses its result.
+    """
     overwritten: set[ir.Var] = set()
     for param in callee.rebound:
         argument = mapping[param]
@@ -177,7 +188,10 @@ def _save_overwritten_arguments(
         overwritten.add(argument)
     saves: list[ir.Stmt] = []
     for param, argument in mapping.items():
-        if param not in callee.rebound and overwritten.intersection(vars_in(argument)):
+        if param in callee.rebound:
+            continue
+        moves = any(callee.writes or may_write(call) for call in calls_in(argument))
+        if moves or overwritten.intersection(vars_in(argument)):
             saved = fresh(param, argument.type)
             saves.append(ir.AssignStmt(saved, argument, argument.span))
             mapping[param] = saved

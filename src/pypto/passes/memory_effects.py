@@ -10,7 +10,7 @@ from pypto.ir.op_registry import get_op_def
 from pypto.ir.walk import exprs_of, walk_stmts
 from pypto.passes.storage import NO_VIEWS, Storage, is_builtin, is_tensor
 
-__all__ = ["is_barrier", "memory_operands", "written_roots"]
+__all__ = ["is_barrier", "may_write", "memory_operands", "written_roots"]
 
 _METADATA = frozenset({"tensor.dim", "tensor.view"})
 _BARRIERS = frozenset(
@@ -27,6 +27,15 @@ _EFFECT_OF = {
 def is_barrier(call: ir.Expr) -> bool:
     """Whether memory read before the call may have changed after it although this kernel did not write it."""
     return isinstance(call, ir.Call) and call.op.name in _BARRIERS
+
+
+def may_write(call: ir.Call | ir.Submit) -> bool:
+    """Whether memory may differ after the call, whatever a dispatch says of its arguments."""
+    definition = get_op_def(call.op.name) if is_builtin(call.op) else None
+    if definition is None or is_barrier(call):
+        return True
+    effects = (definition.effect(index, call.kwargs_) for index in range(len(call.args_)))
+    return any(effect is not ir.ArgEffect.Read for effect in effects)
 
 
 def memory_operands(
