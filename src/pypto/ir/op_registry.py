@@ -47,6 +47,7 @@ __all__ = [
     "Operand",
     "EffectWhen",
     "MemorySpec",
+    "WRITE_UNLESS_ATOMIC",
     "create_op_call",
     "create_call",
     "declared_core_affinity",
@@ -161,14 +162,17 @@ def parse_schema(keys: str) -> Mapping[str, type]:
 
 @dataclass(frozen=True, slots=True)
 class EffectWhen:
-    """An effect that keywords steer: ``then`` if every key of ``when`` has its value, else ``base``."""
+    """An effect that keywords steer: ``then`` if every key of ``when`` has its value, else ``base``.
+
+    A keyword that is not given counts as 0.
+    """
 
     base: ArgEffect
     when: tuple[tuple[str, Any], ...]
     then: ArgEffect
 
     def of(self, kwargs: Kwargs) -> ArgEffect:
-        return self.then if all(kwargs.get(key) == value for key, value in self.when) else self.base
+        return self.then if all(kwargs.get(key, 0) == value for key, value in self.when) else self.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,7 @@ _NO_EFFECTS: Mapping[int, Effect] = {}
 _NO_KWARGS: dict[str, Any] = {}
 _NO_ATTRS: dict[str, Any] = {}
 _INT32 = range(-(1 << 31), 1 << 31)
+WRITE_UNLESS_ATOMIC = EffectWhen(ArgEffect.ReadWrite, (("atomic", 0),), ArgEffect.Write)
 _UNDECLARED = Opaque("it has no declared meaning")
 _CATEGORIES = {"tensor": "TensorOp", "tile": "TileOp", "array": "ArrayOp", "system": "SystemOp"}
 _ALL = tuple(range(8))

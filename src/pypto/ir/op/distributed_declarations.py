@@ -7,7 +7,15 @@ from pypto.ir.meaning import Opaque, Remote
 from pypto.ir.op import distributed_rules as rules
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.results import Acc, Vec
-from pypto.ir.op_registry import Args, Effect, EffectWhen, Kwargs, MemorySpec, register
+from pypto.ir.op_registry import (
+    WRITE_UNLESS_ATOMIC,
+    Args,
+    Effect,
+    EffectWhen,
+    Kwargs,
+    MemorySpec,
+    register,
+)
 from pypto.ir.types import Type, UnknownType, scalar_type
 
 _HOST_ONLY = Opaque("it belongs into the function that dispatches to the ranks")
@@ -15,7 +23,6 @@ _INTERNAL = Opaque("it is a lowered form of a collective")
 _DEFERRED = Opaque("a task cannot end after its kernel; use pld.system.wait")
 _HOST = Opaque("it is a placeholder of the host program")
 _READ_WRITE, _WRITE = ArgEffect.ReadWrite, ArgEffect.Write
-_ATOMIC = EffectWhen(_WRITE, (("atomic", 1),), _READ_WRITE)
 _ADD_UNLESS_SET = EffectWhen(_READ_WRITE, (("op", 1),), _WRITE)
 _Dma = WriteChannel.Dma
 
@@ -81,7 +88,7 @@ def _declare_transfers() -> None:
         "src_tile: tile, target: window, peer: any, offsets: tuple",
         rules.remote_store("pld.tile.remote_store", tile=True),
         kwargs="atomic",
-        effects={1: _ATOMIC},
+        effects={1: WRITE_UNLESS_ATOMIC},
         channel=_Dma,
         memory=MemorySpec(((Vec, Acc),), None),
         meaning=Remote("store"),
@@ -91,13 +98,13 @@ def _declare_transfers() -> None:
         "src: any, target: window, peer: any, offsets: tuple",
         rules.remote_store("pld.tensor.remote_store", tile=False),
         kwargs="atomic",
-        effects={1: _ATOMIC},
+        effects={1: WRITE_UNLESS_ATOMIC},
         channel=_Dma,
         meaning=Remote("store"),
     )
     region = "dst_offsets?: tuple, src_offsets?: tuple, shape?: tuple"
     for leaf, put in (("put", True), ("get", False)):
-        effects: dict[int, Effect] = {0: _ATOMIC if put else _WRITE}
+        effects: dict[int, Effect] = {0: WRITE_UNLESS_ATOMIC if put else _WRITE}
         register(
             f"pld.tensor.{leaf}",
             f"dst: any, peer: any, src: any, {region}",

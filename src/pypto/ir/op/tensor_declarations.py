@@ -21,11 +21,10 @@ from pypto.ir.op import tensor_rules as rules
 from pypto.ir.op import tensor_view_rules as views
 from pypto.ir.op.extents import show, show_all
 from pypto.ir.op.results import fresh_tensor, int_elements, scalar_dtype, tensor_of
-from pypto.ir.op_registry import INHERIT, Args, Deduce, EffectWhen, Kwargs, MemorySpec, register
+from pypto.ir.op_registry import INHERIT, WRITE_UNLESS_ATOMIC, Args, Deduce, Kwargs, MemorySpec, register
 from pypto.ir.types import ArrayType, PtrType, ScalarType, Type, scalar_type
 
 _INHERITS = MemorySpec((), INHERIT)
-_ATOMIC_WRITE = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrite)
 
 
 # --- elementwise ----------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ def _declare_creation_and_views() -> None:
         "target: tensor, source: tensor, offset: tuple",
         views.assemble,
         kwargs="atomic",
-        effects={0: _ATOMIC_WRITE},
+        effects={0: WRITE_UNLESS_ATOMIC},
         channel=WriteChannel.Dma,
         reuses=0,
         meaning=Move("assemble"),

@@ -20,11 +20,20 @@ from pypto.ir.op import tile_memory_rules as memory
 from pypto.ir.op import tile_product_rules as products
 from pypto.ir.op import tile_rules as rules
 from pypto.ir.op.results import Acc, Left, Mat, Right, Vec
-from pypto.ir.op_registry import DEFERRED, INHERIT, Args, Deduce, EffectWhen, Kwargs, MemorySpec, register
+from pypto.ir.op_registry import (
+    DEFERRED,
+    INHERIT,
+    WRITE_UNLESS_ATOMIC,
+    Args,
+    Deduce,
+    EffectWhen,
+    Kwargs,
+    MemorySpec,
+    register,
+)
 from pypto.ir.types import Type, UnknownType, scalar_type
 
 _READ_WRITE_0 = {0: ArgEffect.ReadWrite}
-_STORED = EffectWhen(ArgEffect.Write, (("atomic", 1),), ArgEffect.ReadWrite)
 Bias = MemorySpace.Bias
 LeftScale, RightScale = MemorySpace.LeftScale, MemorySpace.RightScale
 
@@ -295,7 +304,7 @@ def _declare_transfer() -> None:
         memory.store,
         kwargs="atomic",
         memory=MemorySpec(((Vec, Acc),), None),
-        effects={2: _STORED},
+        effects={2: WRITE_UNLESS_ATOMIC},
         channel=WriteChannel.Dma,
         reuses=2,
         meaning=Move("store"),
