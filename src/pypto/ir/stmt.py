@@ -63,9 +63,10 @@ def comments_of(stmt: Stmt) -> tuple[str, ...]:
 def attach_leading_comments(stmt: _S, comments: Sequence[str]) -> _S:
     """Replace the comment lines of `stmt` in place and return it. A sequence carries none: `ValueError`."""
     expect(stmt, Stmt, "stmt")
+    lines = expect_all(comments, str, "comments")
     if isinstance(stmt, SeqStmts):
         raise ValueError("Comments attach to a single statement, not to SeqStmts")
-    _set_comments(stmt, expect_all(comments, str, "comments"))
+    _set_comments(stmt, lines)
     return stmt
 
 
