@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
 import pytest
 
 from pypto import InternalError, ir
 from pypto.ir import op_registry
 from pypto.ir.meaning import Elementwise, Opaque, Partial, operands_used, parse_formula
-from tests.ir.op.operands import NOWHERE, Acc, Left, Right, Vec, rejects, tensor, tile
+from tests.ir.op import declared_facts as facts
+from tests.ir.op.operands import NOWHERE, Vec, rejects, tensor, tile
 
 HERE = ir.Span("prog.py", 7, 3)
 Effect = ir.ArgEffect
@@ -37,21 +39,24 @@ def test_unknown_keyword_is_rejected_also_where_the_schema_is_empty() -> None:
     rejects(lambda: ir.create_op_call("tile.add", [a, a], {"zzz": 1}, NOWHERE), "Unknown kwarg 'zzz'")
 
 
-@pytest.mark.parametrize("value", ["x", True, 1.0, None])
-def test_int_keyword_takes_only_ints(value: object) -> None:
-    a = tile([8, 8])
-    rejects(
-        lambda: ir.create_op_call("tile.cmp", [a, a], {"cmp_type": value}, NOWHERE), "incompatible type",
-        error=TypeError,
-    )  # fmt: skip
-
-
-def test_bool_keyword_rejects_an_int() -> None:
-    a = tensor([8, 8])
-    rejects(
-        lambda: ir.create_op_call("tensor.matmul", [a, a], {"a_trans": 1}, NOWHERE), "incompatible type",
-        error=TypeError,
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "args", "key", "values"),
+    [
+        ("test.op", [tensor([4])], "int_attr", ["x", True, 1.0, None, ir.FP32]),
+        ("test.op", [tensor([4])], "bool_attr", [0, 1, "True", None]),
+        ("test.op", [tensor([4])], "string_attr", [1, True, None]),
+        ("tensor.create", [ir.MakeTuple([], NOWHERE)], "init_value", [1, True, "1.0"]),
+        ("tensor.create", [ir.MakeTuple([], NOWHERE)], "dtype", ["fp32", True, 1.0]),
+        ("tensor.create", [ir.MakeTuple([], NOWHERE)], "layout", [0, ir.TileLayout.row_major]),
+        ("tile.load", [tensor([8])], "target_memory", [1, ir.PadValue.zero]),
+    ],
+)
+def test_keywords_of_another_type_are_type_errors(
+    name: str, args: list[ir.Expr], key: str, values: list[object]
+) -> None:
+    for value in values:
+        with pytest.raises(TypeError, match=f"'{key}'.*incompatible type"):
+            ir.create_op_call(name, args, {key: value}, NOWHERE)
 
 
 def test_dtype_keyword_accepts_a_code_and_stores_the_dtype() -> None:
@@ -76,9 +81,10 @@ def test_location_is_appended_only_for_a_valid_span_and_the_class_is_kept() -> N
     with pytest.raises(TypeError) as caught:
         ir.create_op_call("test.deduce_raises_type", [], NOWHERE)
     assert str(caught.value) == "test.deduce_raises_type always fails"
-    with pytest.raises(InternalError) as internal:
-        ir.create_op_call("test.deduce_raises_internal", [], HERE)
-    assert not isinstance(internal.value, ValueError)
+    for span in (HERE, NOWHERE):
+        with pytest.raises(InternalError) as internal:
+            ir.create_op_call("test.deduce_raises_internal", [], span)
+        assert type(internal.value) is InternalError
 
 
 def test_wrong_argument_count_and_kind_name_operator_and_operand() -> None:
@@ -111,85 +117,32 @@ def test_operator_object_is_shared_and_knows_its_keywords() -> None:
 # -- declared facts ------------------------------------------------------------------------------------------
 
 
-def test_memory_specs() -> None:
-    spec = ir.get_op_memory_spec
-    assert spec("tile.matmul") == {"input_constraints": [[Left], [Right]], "output_memory": Acc}
-    assert spec("tile.load") == {"input_constraints": [], "output_memory": "deferred"}
-    assert spec("tile.reshape") == {"input_constraints": [], "output_memory": "inherit_from_input"}
-    assert spec("tile.store") == {"input_constraints": [[Vec, Acc]], "output_memory": None}
-    assert spec("tile.row_expand_add") == {"input_constraints": [[Vec], [Vec], [Vec]], "output_memory": Vec}
-    assert spec("tile.addsc") == {"input_constraints": [[Vec], [], [Vec]], "output_memory": Vec}
-    assert spec("tile.sel")["input_constraints"] == [[Vec]] * 4
-    assert spec("tile.mrgsort_format2")["input_constraints"] == [[Vec]] * 5
-    assert spec("tensor.slice")["output_memory"] == "inherit_from_input"
-    for name in (
-        "tile.get_block_idx",
-        "tile.gather_row",
-        "tile.tpush_to_aic",
-        "tensor.add",
-        "system.fence",
-        "nope",
-    ):
-        assert spec(name) is None, name
+def test_every_operator_has_exactly_the_memory_spaces_of_the_table() -> None:
+    assert facts.MEMORY.keys() <= set(op_registry.registered_names())
+    for name in (*op_registry.registered_names(), "tile.nope"):
+        inputs, output = facts.MEMORY.get(name, (None, None))
+        expected = None if inputs is None else {"input_constraints": inputs, "output_memory": output}
+        assert ir.get_op_memory_spec(name) == expected, name
 
 
-VECTOR_PAIRS = (
-    "add sub mul div maximum minimum fmod and or shl shr cmp concat gatherb rsqrt scatter_mask sort32"
-    " part_add part_mul"
-    " part_max part_min row_sum row_max row_min row_prod row_argmax row_argmin row_expand row_expand_sub"
-    " row_expand_mul row_expand_div row_expand_max row_expand_min row_expand_expdif col_sum col_argmax"
-    " col_argmin"
-    " col_expand col_expand_add col_expand_sub col_expand_mul col_expand_div col_expand_max col_expand_min"
-    " col_expand_expdif"
-)
-VECTOR_SINGLES = (
-    "abs neg exp log sqrt recip relu sin cos not cast expands fillpad fillpad_expand fillpad_inplace"
-    " write gather_mask"
-    " mrgsort_format1 lrelu adds subs muls divs fmods maximums minimums ands ors shls shrs cmps col_max"
-    " col_min"
-    " col_prod"
-)
+def test_every_operator_has_exactly_the_effects_of_the_table() -> None:
+    assert facts.EFFECTS.keys() <= set(op_registry.registered_names())
+    for name in op_registry.registered_names():
+        declared = facts.EFFECTS.get(name, {})
+        for index in range(8):
+            effect = ir.get_op_arg_effect(name, index)
+            assert effect is declared.get(index, Effect.Read), (name, index)
+            assert ir.op_has_declared_arg_effect(name, index) is (index in declared), (name, index)
+        assert ir.get_op_arg_effect(name, 99) is Effect.Read
+        assert ir.op_has_declared_arg_effects(name) is bool(declared), name
 
 
-@pytest.mark.parametrize(("leaves", "count"), [(VECTOR_PAIRS, 2), (VECTOR_SINGLES, 1)])
-def test_vector_operators_take_and_give_vector_tiles(leaves: str, count: int) -> None:
-    for leaf in leaves.split():
-        spec = ir.get_op_memory_spec(f"tile.{leaf}")
-        assert spec == {"input_constraints": [[Vec]] * count, "output_memory": Vec}, leaf
-
-
-READ_WRITE_0 = (
-    "array.update_element builtin.tensor.barrier pld.tensor.barrier tile.assemble tile.batch_matmul_acc"
-    " tile.fillpad_inplace tile.gather_row tile.gemv_acc tile.matmul_acc tile.matmul_mx_acc tile.scatter"
-    " tile.scatter_mask tile.scatter_update tile.write"
-)
-
-
-def test_effects_of_in_place_operators() -> None:
-    for name in READ_WRITE_0.split():
-        assert ir.get_op_arg_effect(name, 0) is Effect.ReadWrite, name
-    for name in ("pld.tensor.get", "pld.tile.get", "tensor.write", "tile.tget_scale_addr"):
-        assert ir.get_op_arg_effect(name, 0) is Effect.Write, name
-    for leaf in ("allreduce", "broadcast", "reduce_scatter"):
-        assert [ir.get_op_arg_effect(f"pld.tensor.{leaf}", i) for i in (0, 1)] == [Effect.ReadWrite] * 2
-    assert ir.get_op_arg_effect("pld.tensor.all_to_all_v", 4) is Effect.Write
-    assert ir.get_op_arg_effect("pld.tensor.allgather", 2) is Effect.ReadWrite
-
-
-@pytest.mark.parametrize(
-    ("name", "index"),
-    [
-        ("tensor.assemble", 0),
-        ("pld.tensor.put", 0),
-        ("pld.tile.put", 0),
-        ("pld.tile.remote_store", 1),
-        ("tile.store", 2),
-    ],
-)
+@pytest.mark.parametrize(("name", "index"), facts.ATOMIC.items())
 def test_atomic_write_also_reads(name: str, index: int) -> None:
-    assert ir.get_op_arg_effect(name, index) is Effect.Write
-    assert ir.get_op_arg_effect(name, index, atomic=1) is Effect.ReadWrite
-    assert ir.get_op_arg_effect(name, index, atomic=ir.AtomicType.Add) is Effect.ReadWrite
+    for plain in ({}, {"atomic": 0}, {"atomic": ir.AtomicType.None_}):
+        assert ir.get_op_arg_effect(name, index, **plain) is Effect.Write
+    for atomic in (1, 7, ir.AtomicType.Add):
+        assert ir.get_op_arg_effect(name, index, atomic=atomic) is Effect.ReadWrite
 
 
 def test_effects_that_other_keywords_steer() -> None:
@@ -207,26 +160,17 @@ def test_effects_that_other_keywords_steer() -> None:
     rejects(lambda: effect("tile.store", 2, atomic="x"), "incompatible type", error=TypeError)
 
 
-def test_declared_effect_queries() -> None:
-    assert ir.op_has_declared_arg_effect("pld.system.wait", 7)
-    assert ir.op_has_declared_arg_effect("tile.store", 2) and not ir.op_has_declared_arg_effect(
-        "tile.store", 0
-    )
-    assert ir.op_has_declared_arg_effects("tensor.set_validshape")
-    assert not ir.op_has_declared_arg_effects("tensor.add")
-    rejects(lambda: ir.op_has_declared_arg_effects("x.y"), "x.y")
+def test_every_operator_has_exactly_the_write_channel_of_the_table() -> None:
+    for name in op_registry.registered_names():
+        assert ir.get_op_write_channel(name) is facts.CHANNELS.get(name), name
 
 
-def test_write_channels() -> None:
-    channel = ir.get_op_write_channel
-    dma = (
-        "tile.store tile.mscatter tile.mgather tensor.assemble pld.tensor.put pld.tile.get"
-        " pld.tensor.remote_store"
-    )
-    for name in dma.split():
-        assert channel(name) is ir.WriteChannel.Dma, name
-    assert channel("tensor.write") is ir.WriteChannel.Scalar
-    assert channel("pld.system.notify") is None and channel("pld.tensor.allreduce") is None
+@pytest.mark.parametrize("query", [ir.get_op_write_channel, ir.op_has_declared_arg_effects, ir.get_op])
+def test_questions_about_an_unknown_operator_are_value_errors(query: Callable[[str], object]) -> None:
+    rejects(lambda: query("x.y"), "x.y")
+    rejects(lambda: ir.get_op_arg_effect("x.y", 0), "x.y")
+    rejects(lambda: ir.op_has_declared_arg_effect("x.y", 0), "x.y")
+    assert not ir.is_op_registered("x.y") and ir.is_op_registered("tile.add")
 
 
 def test_core_affinity_and_duplication() -> None:
@@ -256,24 +200,12 @@ def test_results_that_are_an_argument() -> None:
     }  # fmt: skip
 
 
-SCHEMAS = {
-    "tensor.matmul": "a_trans b_trans c_matrix_nz out_dtype", "tensor.matmul_acc": "a_trans b_trans",
-    "tile.gemv_acc": "acc_phase", "pld.tensor.put": "atomic chunk_rows chunk_cols pipeline",
-    "pld.tensor.get": "chunk_rows chunk_cols pipeline", "tensor.row_argmax": "axis keep_dim",
-    "tile.move": "target_memory blayout slayout", "tile.create": "target_memory dtype flat_layout transpose",
-    "tensor.create": "dtype init_value layout manual_dep", "tensor.slice": "clamp pad_value",
-    "tile.slice": "pad_value",
-    "tile.gather_compare": "cmp_mode count_dtype offset out_cols", "tensor.rsqrt": "high_precision",
-    "tile.rsqrt": "",
-    "tensor.paged_gather": "block_size col_off is_b_matrix is_trans max_indices size space",
-    "tile.aiv_shard": "split lane_stride", "system.sync_set": "core_type event_id pipe ffts_mode",
-    "pld.tensor.allreduce": "core_num mode op", "builtin.tensor.broadcast": "dtype root",
-}  # fmt: skip
-
-
-def test_keyword_schemas() -> None:
-    for name, keys in SCHEMAS.items():
-        assert sorted(ir.get_op(name).get_attr_keys()) == sorted(keys.split()), name
+def test_every_operator_has_exactly_the_keywords_of_the_table() -> None:
+    assert facts.SCHEMAS.keys() <= set(op_registry.registered_names())
+    for name in op_registry.registered_names():
+        keys = sorted(facts.SCHEMAS.get(name, "").split())
+        op = ir.get_op(name)
+        assert sorted(op.get_attr_keys()) == keys and all(map(op.has_attr, keys)), name
 
 
 def test_every_formula_reads_only_arguments_that_the_operator_has() -> None:
