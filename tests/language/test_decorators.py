@@ -12,6 +12,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.core.errors import InternalError
 from pypto.language.parser import (
     InvalidOperationError,
     ParserSyntaxError,
@@ -107,6 +108,15 @@ def test_decorator_attrs_warn_and_store_split_as_int():
             return x
 
     assert g.attrs == {}
+    with pytest.warns(DeprecationWarning, match=r"pl\.func_attr"):
+
+        @pl.program
+        class P:
+            @pl.function(attrs={"split": pl.SplitMode.LEFT_RIGHT})
+            def h(self, x: pl.Tensor[[64], pl.FP32]):
+                return x
+
+    assert P.get_function("h").attrs == {"split": 2}
 
 
 def test_empty_decorator_attrs_are_silent_and_wrong_ones_rejected():
@@ -167,6 +177,14 @@ def test_func_attr_misuse_is_reported(body):
         pl.parse(code)
 
 
+def test_bare_name_in_func_attr_is_never_a_captured_value():
+    for value in ("k", "[k]"):
+        with pytest.raises(UndefinedVariableError, match="Undefined variable 'k'"):
+            pl.parse(
+                f"k = 3\n@pl.function\ndef f(x: {T64}):\n    pl.func_attr({{'a': {value}}})\n    return x\n"
+            )
+
+
 def test_attribute_given_in_decorator_and_body_is_a_duplicate():
     with (
         pytest.raises(ParserSyntaxError, match="Duplicate function attribute"),
@@ -190,6 +208,8 @@ def test_auto_scope_is_stored_only_when_off():
 
     assert off.attrs == {"auto_scope": False}
     assert on.attrs == {}
+    assert pl.parse(PROGRAM.format(decorator="auto_scope=False")).get_function("f").attrs == off.attrs
+    assert pl.parse(PROGRAM.format(decorator="auto_scope=True")).get_function("f").attrs == {}
 
 
 def test_function_type_implies_level_and_role():
@@ -258,6 +278,13 @@ def test_external_kernel_has_empty_body_and_absolute_path(tmp_path):
     assert k.attrs["external_source"] == str(kernel)
     assert isinstance(k.body, ir.SeqStmts)
     assert k.body.stmts == []
+    for kind, body in (("AIV", "..."), ("AIC", "pass"), ("AIC", "pl.func_attr({'k': 1})\n    ...")):
+        external = pl.parse(
+            f"@pl.function(type=pl.FunctionType.{kind}, external_source={str(kernel)!r})\n"
+            f"def k(x: {T64}):\n    {body}\n"
+        )
+        assert external.attrs["external_source"] == str(kernel)
+        assert external.body.stmts == []
 
 
 def test_external_kernel_rules(tmp_path):
@@ -503,7 +530,51 @@ def test_unexpected_errors_are_wrapped_with_their_cause():
     assert "pl.cast" in caught.value.note
 
 
-def test_assertion_errors_are_not_wrapped():
+class _FailingScalar(pl.Scalar):
+    """A captured value that fails while the parser reads it."""
+
+    def __init__(self, error):
+        super().__init__(pl.INT32)
+        self.error = error
+
+    def has_expr(self):
+        return True
+
+    def unwrap(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("in_program", [False, True])
+def test_runtime_errors_inside_parsing_are_wrapped_and_bugs_are_not(in_program):
+    def parse_with(error):
+        broken = _FailingScalar(error)
+        if in_program:
+
+            @pl.program
+            class P:
+                @pl.function
+                def f(self, x: pl.Scalar[pl.INT32]):
+                    z = broken
+                    return z
+
+        else:
+
+            @pl.function
+            def f(x: pl.Scalar[pl.INT32]):
+                z = broken
+                return z
+
+    failure = RuntimeError("boom")
+    with pytest.raises(ParserSyntaxError, match="Failed to parse function 'f': boom") as caught:
+        parse_with(failure)
+    assert caught.value.__cause__ is failure
+    assert (caught.value.span is not None) is in_program
+    for bug in (AssertionError("boom"), InternalError("boom")):
+        with pytest.raises(type(bug), match="boom"):
+            parse_with(bug)
+
+
+def test_assertion_errors_of_folded_expressions_are_not_wrapped():
     broken = _Failing(AssertionError("boom"))
     with pytest.raises(AssertionError, match="boom"):
 

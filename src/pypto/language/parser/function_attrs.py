@@ -12,7 +12,7 @@ from pypto.ir.attrs import normalise_value
 from pypto.ir.walk import walk
 from pypto.language.parser.attr_values import direction_marker, enum_attribute
 from pypto.language.parser.closure import NOT_FOUND
-from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.diagnostics import ParserSyntaxError, UndefinedVariableError
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name, enum_literal
 from pypto.language.typing import ExprHandle
@@ -217,8 +217,8 @@ def _parameter(p: FunctionParser, key: str, node: ast.Name) -> ir.Expr:
     """A bare name is always a parameter, even when a captured value has the same name."""
     value = p.names.lookup(node.id) or p.symbol_parameters.get(node.id) or p.program.dyn_vars.get(node.id)
     if value is None:
-        raise ParserSyntaxError(
-            f"Function attribute '{key}' names '{node.id}', which is not a parameter",
+        raise UndefinedVariableError(
+            f"Undefined variable '{node.id}' as function attribute '{key}': it is not a parameter",
             span=p.span(node),
             hint="A bare name in pl.func_attr() refers to a parameter of the function",
         )
