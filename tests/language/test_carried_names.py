@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 
 import pypto.language as pl
-from pypto import passes
+from pypto import ir, passes
+from pypto.ir.walk import walk_stmts
 from pypto.testing.eager import run_text
 from pypto.testing.interpreter import run
 
@@ -125,16 +128,123 @@ class P:
     np.testing.assert_array_equal(arguments[1], np.full((2, 16), 3))
 
 
-def test_a_yield_to_a_carried_name_in_a_loop_that_does_not_carry_it_is_an_error() -> None:
-    body = "for j in pl.range(3):\n                " + YIELDING_BODIES["branches"].replace("\n", "\n    ")
-    with pytest.raises(
-        pl.parser.ParserSyntaxError, match="'a' is yielded inside a loop that reads it"
-    ) as caught:
-        pl.parse_program(TEXT.format(body=body))
-    assert "init_values=(a,)" in caught.value.hint
+NESTED_YIELDS = {
+    "a branch of a branch": """
+        if n > 1:
+            if n > {n}:
+                a = pl.yield_(pl.add(a, x))
+            else:
+                a = pl.yield_(pl.mul(a, 3.0))
+    """,
+    "a loop in a branch": """
+        if n > {n}:
+            for j, (b,) in pl.range(2, init_values=(a,)):
+                a = pl.yield_(pl.add(b, x))
+    """,
+    "a branch in a while loop": """
+        while n < {n}:
+            n = n + 1
+            if n > 1:
+                a = pl.yield_(pl.add(a, x))
+            else:
+                a = pl.yield_(y)
+    """,
+    "a loop of as many turns": """
+        for i in pl.range({n}):
+            if i > 0:
+                a = pl.yield_(pl.add(x, y))
+            else:
+                a = pl.yield_(x)
+    """,
+    "a branch that yields another name": """
+        if n > {n}:
+            if n > 0:
+                a = pl.yield_(pl.add(a, x))
+            else:
+                a = pl.yield_(x)
+            c = pl.yield_(pl.add(a, 1.0))
+        else:
+            c = pl.yield_(x)
+        a = pl.add(a, c)
+    """,
+    "a loop in a loop that carries the name": """
+        for i, (a,) in pl.range({n}, init_values=(a,)):
+            for j in pl.range(3):
+                b = pl.add(a, x)
+                if j > 0:
+                    a = pl.yield_(pl.mul(b, 2.0))
+                else:
+                    a = pl.yield_(b)
+            a = pl.yield_(pl.add(a, y))
+    """,
+    "a loop of the same result": """
+        for i, (b,) in pl.range({n}, init_values=(a,)):
+            for j, (c,) in pl.range(2, init_values=(b,)):
+                a = pl.yield_(pl.add(c, x))
+            a = pl.yield_(pl.mul(a, 2.0))
+    """,
+    "both branches for a new name": """
+        if n > {n}:
+            for j, (b,) in pl.range(2, init_values=(a,)):
+                c = pl.yield_(pl.add(b, x))
+        else:
+            c = pl.mul(x, 2.0)
+        a = pl.add(a, c)
+    """,
+    "a loop that ends with a new name": """
+        c = x
+        for i in pl.range({n}):
+            for j in pl.range(2):
+                if j > 0:
+                    b = pl.yield_(pl.add(a, x))
+                else:
+                    b = pl.yield_(y)
+                c = pl.add(c, b)
+        a = pl.add(a, c)
+    """,
+}
 
 
-def test_a_name_that_no_outer_loop_reads_before_is_bound_to_the_result() -> None:
-    body = YIELDING_BODIES["branches"].replace("(a,", "(y,")
-    loop = pl.parse_program(YIELDED.format(loop="range", body=body)).functions_["main"].body.stmts[1]
-    assert type(loop.body).__name__ == "IfStmt"
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("name", NESTED_YIELDS)
+def test_a_yield_in_any_nesting_assigns_the_name_for_whoever_reads_it_after(name: str, n: int) -> None:
+    body = textwrap.indent(textwrap.dedent(NESTED_YIELDS[name].format(n=n)), 8 * " ")
+    text = HEAD + f"        a = pl.abs(y)\n        n = 2\n{body}\n        return pl.add(a, x)\n"
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
+    (wanted,) = run_text(text, "P", [each.copy() for each in arguments])
+    program = pl.parse_program(text)
+    ir.assert_structural_equal(pl.parse_program(program.as_python()), program)
+    (result,) = run(passes.convert_to_ssa()(program), "main", *arguments)
+    np.testing.assert_array_equal(result.data, wanted)
+
+
+@pytest.mark.parametrize(
+    ("loop", "body"),
+    [
+        ("range(4)", "if i > 1:\n    t = pl.yield_(y)\nelse:\n    t = pl.yield_(x)"),
+        ("unroll(3)", "if i > 1:\n    t = pl.yield_(y)\nelse:\n    t = pl.yield_(x)"),
+        ("range(3)", "for j, (c,) in pl.range(2, init_values=(a,)):\n    t = pl.yield_(pl.add(c, x))"),
+        ("range(3)", "t = pl.mul(x, 2.0)\nif i > 1:\n    t = pl.yield_(t)\nelse:\n    t = pl.yield_(x)"),
+    ],
+)
+def test_a_name_first_yielded_in_a_loop_is_read_after_it(loop: str, body: str) -> None:
+    text = f"{HEAD}        a = pl.abs(y)\n        for i in pl.{loop}:\n{textwrap.indent(body, 12 * ' ')}\n"
+    text = text.replace("o: pl.Out[pl.Tensor[[2, 16], pl.FP32]]", "o: pl.Tensor[[2, 16], pl.FP32]")
+    text += "        return pl.add(a, t)\n"
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
+    (wanted,) = run_text(text, "P", arguments)
+    program = passes.convert_to_ssa()(passes.unroll_loops()(pl.parse_program(text)))
+    (result,) = run(program, "main", *arguments)
+    np.testing.assert_array_equal(result.data, wanted)
+
+
+@pytest.mark.parametrize("results", ["b", "a"])
+def test_a_yielded_name_that_is_new_or_handed_on_needs_no_assignment(results: str) -> None:
+    body = YIELDING_BODIES["branches"].replace("a = ", f"{results} = ")
+    text = YIELDED.format(loop="range", body=body)
+    if results == "a":
+        text = text.replace("i in pl.range(4)", "i, (b,) in pl.range(4, init_values=(a,))")
+        text = text.replace("        o = ", "            a = pl.yield_(pl.add(a, b))\n        o = ", 1)
+    function = pl.parse_program(text).functions_["main"]
+    assigned = [stmt.var.name_hint for stmt in walk_stmts(function.body) if isinstance(stmt, ir.AssignStmt)]
+    assert assigned == ["a", "o"]

@@ -19,7 +19,8 @@ from pypto.language.parser.subscripts import parse_subscript_write
 from pypto.language.parser.task_ids import is_task_id
 from pypto.language.parser.type_checks import merge_annotation, same_value_type
 from pypto.language.parser.windows import is_window_buffer_call, parse_window_buffer
-from pypto.language.parser.yields import is_yield, parse_yield_assignment
+from pypto.language.parser.yield_targets import is_yield
+from pypto.language.parser.yields import parse_yield_assignment
 
 _BUFFER_OPS = ("reserve_buffer", "import_peer_buffer")
 AUTO_BASE = -1

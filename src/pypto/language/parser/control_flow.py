@@ -17,7 +17,7 @@ from pypto.language.parser.function_parser import Frame, FunctionParser, Yields,
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import parse_split_aiv_loop
 from pypto.language.parser.spmd import parse_spmd_loop
-from pypto.language.parser.yields import direct_yield_names
+from pypto.language.parser.yield_targets import direct_yield_names
 
 _KINDS = {
     "range": ir.ForKind.Sequential,
@@ -71,7 +71,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         ir.IterArg(arg, init.type, init, p.span(node.target))
         for arg, init in zip(iter_names or [], inits, strict=True)
     ]
-    frame = Frame(kind, yields=Yields(), carries_values=bool(carried), loop_body=node.body)
+    frame = Frame(kind, yields=Yields(), carries_values=bool(carried), results=_yielded_names(node.body))
     body = _loop_body(p, node, frame, loop_var, carried)
     results = _loop_results(p, node, frame, carried, "For")
     start, stop, step = bounds
@@ -88,7 +88,7 @@ def _parse_counted_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> Non
         attrs or None,
     )
     _emit_compound(p, loop, comments)
-    _bind_results(p, node, results, is_named=bool(frame.yields and frame.yields.names))
+    _bind_results(p, results, is_named=bool(frame.yields and frame.yields.names))
 
 
 def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | None]:
@@ -252,8 +252,7 @@ def _loop_body(
 ) -> ir.Stmt:
     """Parse a loop body; without carried values and yields its names leak outward."""
     p.frames.append(frame)
-    p.names.push()
-    frame.loop_names = p.names.current
+    p.names.push(guarded=True)
     try:
         for variable in (loop_var, *carried):
             p.bind_new(variable.name_hint, variable, allow_redefinition=True)
@@ -290,54 +289,30 @@ def _loop_results(
     ]
 
 
-def _bind_results(
-    p: FunctionParser, node: ast.For | ast.If, results: Sequence[ir.Var], *, is_named: bool = True
-) -> None:
+def _yielded_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    return frozenset(name for name, _ in direct_yield_names(body))
+
+
+def _bind_results(p: FunctionParser, results: Sequence[ir.Var], *, is_named: bool = True) -> None:
     """Bind the names of the yield targets, which become visible after the construct.
 
-    In a loop that has read such a name from before the loop, its next turn reads it again: the variable of
-    that name takes the new value.
+    A construct that itself stands in a branch or a loop runs in some cases only, or several times. If such a
+    name has a variable from outside of that block, the variable takes the value, as from any assignment,
+    unless the block hands the name on with a yield of its own.
     """
+    enclosing = p.yield_frame()
+    handed_on = enclosing.results if enclosing is not None else ()
     for result in results if is_named else ():
         name = result.name_hint
-        if p.strict_ssa or not _is_read_again(p, node, name):
-            p.bind_new(name, result, allow_redefinition=True)
-        elif isinstance(p.names.binding(name), ir.IterArg):
-            raise ParserSyntaxError(
-                f"'{name}' is yielded inside a loop that reads it but does not carry it",
-                span=p.source.head_span(node),
-                hint=f"Carry it through that loop as well (init_values=({name},)), or assign it without "
-                "pl.yield_()",
-            )
-        else:
+        if (
+            not p.strict_ssa
+            and name not in handed_on
+            and p.names.is_from_outside(name)
+            and isinstance(p.names.binding(name), ir.Var)
+        ):
             let(p, name, result, result.span, None)
-
-
-def _is_read_again(p: FunctionParser, node: ast.For | ast.If, name: str) -> bool:
-    """Whether an enclosing loop has read `name`, bound before that loop, up to the end of `node`."""
-    if not isinstance(p.names.binding(name), ir.Var):
-        return False
-    path = p.names.path
-    home = max(position for position, scope in enumerate(path) if name in scope)
-    inner_scopes = {id(scope) for scope in path[home + 1 :]}
-    return any(
-        frame.loop_names is not None
-        and id(frame.loop_names) in inner_scopes
-        and _reads(frame.loop_body, name, node)
-        for frame in p.frames
-    )
-
-
-def _reads(body: Sequence[ast.AST], name: str, last: ast.stmt) -> bool:
-    end = (last.end_lineno or last.lineno, last.end_col_offset or 0)
-    return any(
-        isinstance(part, ast.Name)
-        and part.id == name
-        and isinstance(part.ctx, ast.Load)
-        and (part.lineno, part.col_offset) < end
-        for statement in body
-        for part in ast.walk(statement)
-    )
+        else:
+            p.bind_new(name, result, allow_redefinition=True)
 
 
 def _header_comments(p: FunctionParser, last_expression: ast.expr) -> list[str]:
@@ -362,10 +337,9 @@ def parse_while(p: FunctionParser, node: ast.While) -> None:
         raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "while")
-    frame = Frame("while", yields=Yields(), loop_body=(node.test, *node.body))
+    frame = Frame("while", yields=Yields())
     p.frames.append(frame)
-    p.names.push()
-    frame.loop_names = p.names.current
+    p.names.push(guarded=True)
     try:
         statements = p.block(node.body)
     finally:
@@ -393,10 +367,9 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
         ir.IterArg(name, init.type, init, p.span(node.target))
         for name, init in zip(names, inits, strict=True)
     ]
-    frame = Frame("while", yields=Yields(), carries_values=True, loop_body=node.body)
+    frame = Frame("while", yields=Yields(), carries_values=True, results=_yielded_names(node.body))
     p.frames.append(frame)
-    p.names.push()
-    frame.loop_names = p.names.current
+    p.names.push(guarded=True)
     try:
         for arg in carried:
             p.bind_new(arg.name_hint, arg, allow_redefinition=True)
@@ -410,7 +383,7 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
     results = _loop_results(p, node, frame, carried, "While")
     span = p.source.head_span(node)
     _emit_compound(p, ir.WhileStmt(condition, carried, to_body(statements, span), results, span), comments)
-    _bind_results(p, node, results, is_named=bool(frame.yields and frame.yields.names))
+    _bind_results(p, results, is_named=bool(frame.yields and frame.yields.names))
 
 
 def _while_init_values(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
@@ -480,7 +453,7 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "if")
     declared = _declared_results(node)
-    frame = Frame("if", yields=Yields())
+    frame = Frame("if", yields=Yields(), results=frozenset(declared))
     p.frames.append(frame)
     span = p.source.head_span(node)
     try:
@@ -498,11 +471,11 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
         for name, annotation in declared.items()
     ]
     _emit_compound(p, ir.IfStmt(condition, then_body, else_body, results, span), comments)
-    _bind_results(p, node, results)
+    _bind_results(p, results)
 
 
 def _branch(p: FunctionParser, body: Sequence[ast.stmt], *, leaks: bool, limit: int | None) -> list[ir.Stmt]:
-    p.names.push()
+    p.names.push(guarded=True)
     p.frames[-1].branches.append(p.names.current)
     try:
         return p.block(body, limit)

@@ -1,4 +1,4 @@
-"""Names that loops inside a body assign.
+"""Names that loops inside a body assign, plainly or as the results of a loop or branch inside them.
 
 A loop that carries a name in SSA style may assign it in an inner loop. From the second turn of the inner loop
 on, reading the name there means what the turn before assigned, also where the text reads before it assigns.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from pypto.language.parser.slots import last_name
+from pypto.language.parser.yield_targets import direct_yield_names, is_yield
 
 __all__ = ["assigned_in_inner_loops"]
 
@@ -22,21 +22,26 @@ def assigned_in_inner_loops(body: Sequence[ast.stmt]) -> set[str]:
             if isinstance(node, (ast.For, ast.While)):
                 bound = set(_names(node.target)) if isinstance(node, ast.For) else set()
                 found.update(name for name in _assigned(node.body) if name not in bound)
+                found.update(name for name in _yielded_inside(node.body) if name not in bound)
     return found
 
 
 def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:
     for statement in body:
         for node in ast.walk(statement):
-            if isinstance(node, ast.Assign) and not _is_yield(node.value):
+            if isinstance(node, ast.Assign) and not is_yield(node.value):
                 for target in node.targets:
                     yield from _names(target)
-            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and not _is_yield(node.value):
+            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and not is_yield(node.value):
                 yield from _names(node.target)
 
 
-def _is_yield(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) == "yield_"
+def _yielded_inside(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """The results of the loops and branches in `body`."""
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.For, ast.If)):
+                yield from (name for name, _ in direct_yield_names((*node.body, *node.orelse)))
 
 
 def _names(target: ast.expr) -> Iterator[str]:

@@ -22,16 +22,22 @@ Binding = ir.Expr | Alias
 
 
 class Names:
-    """The chain of scopes, innermost last."""
+    """The chain of scopes, innermost last.
 
-    __slots__ = ("_scopes", "current")
+    A *guarded* block runs in some cases only, or several times: the body of a loop, the branch of an `if`.
+    """
+
+    __slots__ = ("_guarded", "_scopes", "current")
 
     def __init__(self) -> None:
         self.current: dict[str, Binding] = {}
         self._scopes: list[dict[str, Binding]] = [self.current]
+        self._guarded: list[int] = []  # positions of the guarded blocks
 
-    def push(self) -> None:
+    def push(self, *, guarded: bool = False) -> None:
         """Enter a block."""
+        if guarded:
+            self._guarded.append(len(self._scopes))
         self.current = {}
         self._scopes.append(self.current)
 
@@ -39,12 +45,13 @@ class Names:
         """Leave the block and forget its names; returns them."""
         left = self._scopes.pop()
         self.current = self._scopes[-1]
+        if self._guarded and self._guarded[-1] == len(self._scopes):
+            self._guarded.pop()
         return left
 
     def pop_leaking(self) -> None:
         """Leave the block and keep its names in the enclosing one."""
-        left = self._scopes.pop()
-        self.current = self._scopes[-1]
+        left = self.pop()
         self.current.update(left)
 
     def binding(self, name: str) -> Binding | None:
@@ -54,6 +61,14 @@ class Names:
             if found is not None:
                 return found
         return None
+
+    def is_from_outside(self, name: str) -> bool:
+        """Whether `name` means what it means outside of the innermost guarded block."""
+        if not self._guarded:
+            return False
+        outside = self._scopes[self._guarded[-1] - 1 :: -1]
+        found = next((scope[name] for scope in outside if name in scope), None)
+        return found is not None and found is self.binding(name)
 
     def lookup(self, name: str) -> ir.Expr | None:
         """The expression `name` stands for, or None."""

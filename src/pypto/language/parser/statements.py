@@ -13,7 +13,8 @@ from pypto.language.parser.diagnostics import InvalidOperationError, ParserSynta
 from pypto.language.parser.function_parser import LOOP_KINDS, FunctionParser, statement
 from pypto.language.parser.inlining import expand_inline
 from pypto.language.parser.slots import dotted_name, last_name
-from pypto.language.parser.yields import is_yield, parse_yield_statement
+from pypto.language.parser.yield_targets import is_yield
+from pypto.language.parser.yields import parse_yield_statement
 
 DirectiveHandler = Callable[[FunctionParser, ast.Expr, ast.Call], None]
 

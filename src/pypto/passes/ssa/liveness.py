@@ -2,7 +2,7 @@
 
 Two questions of ConvertToSSA are answered here, both from summaries that are computed once per statement:
 
-- `assigned(stmt)`: the variables assigned anywhere inside.
+- `assigned(stmt)`: the variables assigned anywhere inside; the results of loops and branches are too.
 - `Needs.is_needed(var)`: is `var` read after the present statement before it is assigned again?
 
 A statement's summary does not depend on where it stands, so one object that occurs twice (UnrollLoops
@@ -13,7 +13,7 @@ it is built on the first question about that sequence; each question is then a b
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -59,17 +59,18 @@ class Summaries:
             body = self.of(stmt.body)
             header = _vars_of((stmt.start, stmt.stop, stmt.step, *(a.initValue for a in stmt.iter_args_)))
             inner = body.live_in.difference(stmt.iter_args_, (stmt.loop_var,))
-            return Summary(header | inner, body.assigned)
+            return Summary(header | inner, _with(body.assigned, stmt.return_vars_))
         if isinstance(stmt, ir.WhileStmt):
             body = self.of(stmt.body)
             initial = _vars_of([a.initValue for a in stmt.iter_args_])
             inner = (body.live_in | frozenset(vars_in(stmt.condition))).difference(stmt.iter_args_)
-            return Summary(initial | inner, body.assigned)
+            return Summary(initial | inner, _with(body.assigned, stmt.return_vars_))
         if isinstance(stmt, ir.IfStmt):
             then = self.of(stmt.then_body)
             other = self.of(stmt.else_body) if stmt.else_body is not None else _NOTHING
             condition = frozenset(vars_in(stmt.condition))
-            return Summary(condition | then.live_in | other.live_in, then.assigned | other.assigned)
+            assigned = then.assigned.union(other.assigned, stmt.return_vars_)
+            return Summary(condition | then.live_in | other.live_in, assigned)
         if isinstance(stmt, ir.SpmdScopeStmt):
             body = self.of(stmt.body)
             return Summary(body.live_in | frozenset(vars_in(stmt.core_num)), body.assigned)
@@ -85,6 +86,10 @@ class Summaries:
             live_in.update(summary.live_in - assigned if assigned else summary.live_in)
             assigned |= summary.assigned
         return Summary(frozenset(live_in), frozenset(assigned))
+
+
+def _with(variables: frozenset[ir.Var], results: Sequence[ir.Var]) -> frozenset[ir.Var]:
+    return variables.union(results) if results else variables
 
 
 def _vars_of(exprs: Iterable[ir.Expr]) -> frozenset[ir.Var]:
