@@ -240,6 +240,27 @@ def test_a_result_read_before_its_definition_is_shared_by_all_copies() -> None:
     assert run(unrolled(source), "main", 0) == [0 + 3 + 5]
 
 
+def test_a_variable_from_before_the_loop_that_a_yielding_branch_assigns_stays_one() -> None:
+    """Assigned in one branch and read in the other, it must mean the same variable in every copy."""
+    source = program(
+        """
+@opaque
+def main(self, n: I) -> I:
+    s: I = n + 1
+    for i in pl.unroll(3):
+        if n > i:
+            s = n - i
+            r: I = pl.yield_(n)
+        else:
+            r: I = pl.yield_(s)
+        n = n + r
+    return s + n
+"""
+    )
+    for entry in (0, 1, 5):
+        assert run(unrolled(source), "main", entry) == run(source, "main", entry)
+
+
 def test_a_loop_that_carries_values_is_an_internal_error() -> None:
     carried = ir.IterArg("acc", SCALAR, a, S)
     bounds = (c(0), c(2), c(1))

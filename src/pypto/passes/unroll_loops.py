@@ -5,7 +5,8 @@
 3. Assigned variables are not renamed: every copy assigns the same ones, and ConvertToSSA versions them
    later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
 4. Variables that a construct binds (loop variables, results, block indices, task ids) are fresh in every copy
-   but the last, because each written loop or scope has its own. So printed text reads back the same.
+   but the last, because each written loop or scope has its own. So printed text reads back the same. A
+   variable that exists before the loop is never renamed.
 5. The copies take the loop's place in the enclosing sequence.
 """
 
@@ -31,49 +32,53 @@ def unroll_loops() -> Pass:
 
 
 def _unroll_function(function: ir.Function) -> ir.Function:
-    return function.replace(body=_unroll(function.body))
+    return function.replace(body=_Unrolling(function.params_).unrolled(function.body))
 
 
-def _unroll(stmt: ir.Stmt) -> ir.Stmt:
-    """Return `stmt` without unroll loops; the same object if it has none."""
-    if isinstance(stmt, ir.SeqStmts):
-        return _unroll_sequence(stmt)
-    if isinstance(stmt, ir.ForStmt):
-        if stmt.kind is ir.ForKind.Unroll:
-            return ir.flatten_stmts(_copies(stmt), stmt.span)
-        return stmt.replace(body=_unroll(stmt.body))
-    if isinstance(stmt, ir.IfStmt):
-        else_body = _unroll(stmt.else_body) if stmt.else_body is not None else None
-        return stmt.replace(then_body=_unroll(stmt.then_body), else_body=else_body)
-    if isinstance(stmt, ir.WhileStmt | ir.ScopeStmt):
-        return stmt.replace(body=_unroll(stmt.body))
-    return stmt
+class _Unrolling:
+    """The unrolling of one function, which knows at each loop the variables that exist before it."""
 
+    def __init__(self, params: Sequence[ir.Var]) -> None:
+        self._existing = set(params)
 
-def _unroll_sequence(sequence: ir.SeqStmts) -> ir.Stmt:
-    stmts: list[ir.Stmt] = []
-    changed = False
-    for stmt in sequence.stmts_:
-        result = _unroll(stmt)
-        changed |= result is not stmt
-        stmts.append(result)
-    return ir.flatten_stmts(stmts, sequence.span) if changed else sequence
+    def unrolled(self, stmt: ir.Stmt) -> ir.Stmt:
+        """Return `stmt` without unroll loops; the same object if it has none."""
+        if isinstance(stmt, ir.SeqStmts):
+            return self._sequence(stmt)
+        if isinstance(stmt, ir.ForStmt) and stmt.kind is ir.ForKind.Unroll:
+            return ir.flatten_stmts(self._copies(stmt), stmt.span)
+        self._existing.update((stmt.var,) if isinstance(stmt, ir.AssignStmt) else _bound_by(stmt))
+        if isinstance(stmt, ir.IfStmt):
+            then_body = self.unrolled(stmt.then_body)
+            else_body = self.unrolled(stmt.else_body) if stmt.else_body is not None else None
+            return stmt.replace(then_body=then_body, else_body=else_body)
+        if isinstance(stmt, ir.ForStmt | ir.WhileStmt | ir.ScopeStmt):
+            return stmt.replace(body=self.unrolled(stmt.body))
+        return stmt
 
+    def _sequence(self, sequence: ir.SeqStmts) -> ir.Stmt:
+        stmts: list[ir.Stmt] = []
+        changed = False
+        for stmt in sequence.stmts_:
+            result = self.unrolled(stmt)
+            changed |= result is not stmt
+            stmts.append(result)
+        return ir.flatten_stmts(stmts, sequence.span) if changed else sequence
 
-def _copies(loop: ir.ForStmt) -> list[ir.Stmt]:
-    """Return one body per trip, in trip order."""
-    if loop.iter_args_:
-        raise internal_error("Unroll loop cannot carry values (iter_args)", loop.span)
-    trips = _trips(loop)
-    if not trips:
-        return []
-    bound = bound_variables(loop.body)
-    if not bound and _copy(loop, trips[0], ()) is loop.body:
-        bodies = [_unroll(loop.body)] * len(trips)
-    else:
-        bodies = [_unroll(_copy(loop, value, bound)) for value in trips[:-1]]
-        bodies.append(_unroll(_copy(loop, trips[-1], ())))
-    return with_comments_first(bodies, loop.leading_comments)
+    def _copies(self, loop: ir.ForStmt) -> list[ir.Stmt]:
+        """Return one body per trip, in trip order."""
+        if loop.iter_args_:
+            raise internal_error("Unroll loop cannot carry values (iter_args)", loop.span)
+        trips = _trips(loop)
+        if not trips:
+            return []
+        bound = tuple(var for var in bound_variables(loop.body) if var not in self._existing)
+        if not bound and _copy(loop, trips[0], ()) is loop.body:
+            bodies = [self.unrolled(loop.body)] * len(trips)
+        else:
+            bodies = [self.unrolled(_copy(loop, value, bound)) for value in trips[:-1]]
+            bodies.append(self.unrolled(_copy(loop, trips[-1], ())))
+        return with_comments_first(bodies, loop.leading_comments)
 
 
 def _copy(loop: ir.ForStmt, value: int, fresh: Sequence[ir.Var]) -> ir.Stmt:
@@ -91,9 +96,9 @@ def _copy(loop: ir.ForStmt, value: int, fresh: Sequence[ir.Var]) -> ir.Stmt:
 def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
     """Return what the loops, branches and scopes of a body bind, in order of definition.
 
-    To these belong the variables that only bodies with carried values assign: such a body is closed. A
-    variable that is read before its definition is left out: it hands a value from one copy to the next. So is
-    one that a plain assignment defines first.
+    To these belong the variables that only bodies with carried values assign: such a body is closed. Whoever
+    asks leaves out the variables that exist before. A variable that is read before its definition is left
+    out: it hands a value from one copy to the next. So is one that a plain assignment defines first.
     """
     bound: dict[ir.Var, None] = {}
     assigned_first: set[ir.Var] = set()
