@@ -80,3 +80,41 @@ def test_a_submit_in_a_loop_computes_its_scalars(tmp_path):
 def test_a_scalar_that_would_lose_its_fraction_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="'b' of type int64 gets a value of type fp32; convert it"):
         result(tmp_path, "out = self.scale(x, out, 1.0, 2.5, True, 0)")
+
+
+SCOPES = """
+import pypto.language as pl
+
+M = pl.dynamic("M")
+
+@pl.program
+class P:
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[M, 32], pl.FP32], k: pl.Scalar[pl.INDEX], o: pl.Out[pl.Tensor[[64, 32], pl.FP32]],
+    ) -> pl.Tensor[[64, 32], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            n = {count}
+            z = pl.slice(x, [16, 32], [0, 0])
+            part = pl.add(z, z)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.assemble(o, part, [n, 0])
+        return o
+"""
+
+
+def test_a_scalar_that_a_scope_computes_has_its_value_in_the_next_one(tmp_path):
+    x = np.random.default_rng(0).random((64, 32), dtype=np.float32)
+    o = np.zeros_like(x)
+    source = SCOPES.format(count="M // 4 + pl.max(k, 2)")
+    ir.compile(pl.parse_program(source), output_dir=tmp_path, dump_passes=False)(x, 3, o)
+    expected = np.zeros_like(x)
+    expected[19:35] = 2 * x[:16]
+    np.testing.assert_array_equal(o, expected)
+
+
+def test_a_scalar_that_a_kernel_reads_does_not_come_back_and_the_writer_is_told(tmp_path, capfd):
+    source = SCOPES.format(count="pl.cast(pl.tensor.read(x, [k, 0]), pl.INDEX)")
+    ir.compile(pl.parse_program(source), output_dir=tmp_path, dump_passes=False)
+    assert "'n' is computed in a kernel from what the kernel reads" in capfd.readouterr().err
+    assert "int64_t n = 0;" in (tmp_path / "orchestration" / "main.cpp").read_text()

@@ -111,9 +111,13 @@ class PendingOutput:
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A result that the callee does not write back; its value does not reach the orchestration."""
+    """A scalar result: no kernel hands one back.
+
+    `value` computes it from the arguments; None if what the kernel does cannot be repeated here.
+    """
 
     dtype: DataType
+    value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)

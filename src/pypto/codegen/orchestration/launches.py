@@ -25,7 +25,7 @@ from pypto.ir.structural import structural_equal
 from pypto.ir.types import ScalarType
 from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 
-__all__ = ["Launch", "Launches", "as_dtype", "with_arguments"]
+__all__ = ["Launch", "Launches", "as_dtype", "over_params", "with_arguments"]
 
 _KERNELS = (FunctionType.AIC, FunctionType.AIV)
 _EXCHANGES = ("tile.tpush_to_", "tile.tpop_from_")
@@ -299,6 +299,11 @@ def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]
             )
         entries.append(scalar if position is None else position)
     return tuple(entries)
+
+
+def over_params(function: Function, value: Expr) -> Expr | None:
+    """A scalar of `function` as an expression over its parameters and extents, None if it needs more."""
+    return _over_params(function, value, _computed_scalars(function))
 
 
 def _computed_scalars(wrapper: Function) -> dict[Var, Expr]:

@@ -1,7 +1,8 @@
 """What the result of a dispatch is called.
 
 A result that the callee writes through one of its parameters is the argument passed there: nothing is
-declared. Which parameter, the callee's return says.
+declared. Which parameter, the callee's return says. A scalar result does not come back from a kernel; where
+the callee computes it from its arguments alone, it is computed here once more.
 """
 
 from __future__ import annotations
@@ -17,13 +18,19 @@ from pypto.codegen.orchestration.emission import (
     Placeholder,
     TupleBinding,
 )
+from pypto.codegen.orchestration.launches import over_params, with_arguments
+from pypto.codegen.orchestration.naming import base_name
+from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
+from pypto.core.logging import log_warn
 from pypto.ir.enums import ParamDirection
 from pypto.ir.expr import Call, Expr, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function
 from pypto.ir.return_lineage import ReturnedParams, argument_of_param, explicit_returned_params
-from pypto.ir.types import ScalarType, TupleType, Type
+from pypto.ir.stmt import ReturnStmt
+from pypto.ir.tree import flatten_to_stmts
+from pypto.ir.types import ScalarType, TensorType, TupleType, Type
 
 __all__ = ["bind_item", "bind_results"]
 
@@ -44,13 +51,13 @@ def bind_results(
     types = _result_types(call, result)
     returned = _returned_params(callee, len(types), call)
     elements: list[Element] = []
-    for type_, param in zip(types, returned, strict=True):
+    for position, (type_, param) in enumerate(zip(types, returned, strict=True)):
         if param is not None and param in omitted:
             elements.append(PendingOutput(outputs, omitted.index(param)))
         elif param is not None:
             elements.append(_argument_binding(emission, call, callee, param))
         else:
-            elements.append(Placeholder(type_.dtype) if isinstance(type_, ScalarType) else None)
+            elements.append(_scalar_result(call, callee, position, type_))
     if isinstance(call, Submit):
         elements.append(PendingTaskId(outputs))
     if isinstance(result.type, TupleType):
@@ -78,7 +85,7 @@ def _bind_element(emission: Emission, var: Var, element: Element, source: Expr) 
         output = f"{element.outputs}.get_ref({element.index})"
         emission.declare(var, "ChipTensor", output, is_reference=True)
     elif isinstance(element, Placeholder):
-        emission.declare(var, cpp_type(element.dtype), zero_literal(element.dtype))
+        emission.declare(var, cpp_type(element.dtype), _scalar_value(emission, var, element, source))
     else:
         raise InternalError(
             located(
@@ -87,6 +94,44 @@ def _bind_element(emission: Emission, var: Var, element: Element, source: Expr) 
                 source.span,
             )
         )
+
+
+def _scalar_result(call: Call | Submit, callee: Function, position: int, type_: Type) -> Placeholder | None:
+    if not isinstance(type_, ScalarType):
+        return None
+    last = flatten_to_stmts(callee.body)[-1]
+    returned = last.value_ if isinstance(last, ReturnStmt) else ()
+    value = over_params(callee, returned[position]) if position < len(returned) else None
+    return Placeholder(type_.dtype, None if value is None else with_arguments(value, _given(call, callee)))
+
+
+def _given(call: Call | Submit, callee: Function) -> dict[Var, Expr]:
+    """What a dispatch says for the callee's parameters, and for the symbols that are extents of these."""
+    given: dict[Var, Expr] = {}
+    for index, param in enumerate(callee.params_):
+        arg = argument_of_param(call, callee, index)
+        if arg is None:
+            continue
+        given[param] = arg
+        if isinstance(param.type, TensorType) and isinstance(arg.type, TensorType):
+            for extent, actual in zip(param.type.shape_, arg.type.shape_, strict=False):
+                if isinstance(extent, Var):
+                    given.setdefault(extent, actual)
+    return given
+
+
+def _scalar_value(emission: Emission, var: Var, element: Placeholder, source: Expr) -> str:
+    if element.value is not None:
+        return scalar_text(emission, element.value)
+    log_warn(
+        located(
+            f"'{base_name(var.name_hint)}' is computed in a kernel from what the kernel reads, and a task "
+            "hands back tensors only: it is 0 outside. Compute it outside the scope, or write it to a tensor "
+            "and read it from there",
+            source.span,
+        )
+    )
+    return zero_literal(element.dtype)
 
 
 def _result_types(call: Call | Submit, result: Var) -> list[Type]:
