@@ -7,6 +7,7 @@ import pytest
 import pypto
 from pypto import DataType, ir
 from pypto.core import logging as log
+from pypto.core.dtype import ALL_DTYPES
 
 from .nodes import const
 
@@ -27,23 +28,46 @@ def test_dtype_has_no_constructor_and_its_members_cannot_be_assigned():
         del DataType.FP32
 
 
-@pytest.mark.parametrize(
-    ("dtype", "bits", "size", "text", "c_type", "is_int", "is_float"),
-    [
-        (DataType.BOOL, 1, 1, "bool", "bool", False, False),
-        (DataType.INT4, 4, 1, "int4", "unknown", True, False),
-        (DataType.INDEX, 64, 8, "index", "int64_t", True, False),
-        (DataType.UINT16, 16, 2, "uint16", "uint16_t", True, False),
-        (DataType.BF16, 16, 2, "bfloat16", "bfloat16_t", False, True),
-        (DataType.FP16, 16, 2, "fp16", "half", False, True),
-        (DataType.TASK_ID, 64, 8, "task_id", "unknown", False, False),
-    ],
-)
-def test_dtype_table(dtype, bits, size, text, c_type, is_int, is_float):
-    assert (dtype.get_bit(), dtype.get_byte()) == (bits, size)
+DTYPES = """
+BOOL 0x00 1 bool bool -
+INT4 0x10 4 int4 unknown signed
+INT8 0x11 8 int8 int8_t signed
+INT16 0x12 16 int16 int16_t signed
+INT32 0x13 32 int32 int32_t signed
+INT64 0x14 64 int64 int64_t signed
+INDEX 0x15 64 index int64_t signed
+UINT4 0x20 4 uint4 unknown unsigned
+UINT8 0x21 8 uint8 uint8_t unsigned
+UINT16 0x22 16 uint16 uint16_t unsigned
+UINT32 0x23 32 uint32 uint32_t unsigned
+UINT64 0x24 64 uint64 uint64_t unsigned
+FP4 0x30 4 fp4 float4_e2m1x2_t float
+FP8E4M3FN 0x31 8 fp8e4m3fn float8_e4m3_t float
+FP8E5M2 0x32 8 fp8e5m2 float8_e5m2_t float
+FP16 0x33 16 fp16 half float
+FP32 0x34 32 fp32 float float
+FP8E8M0 0x36 8 fp8e8m0 float8_e8m0_t float
+BF16 0x40 16 bfloat16 bfloat16_t float
+HF4 0x41 4 hf4 unknown float
+HF8 0x42 8 hf8 unknown float
+TASK_ID 0x50 64 task_id unknown -
+"""
+
+
+@pytest.mark.parametrize("row", DTYPES.strip().splitlines())
+def test_dtype_table(row):
+    member, code, bits, text, c_type, kind = row.split()
+    dtype = getattr(DataType, member)
+    assert (dtype.code(), dtype.get_bit()) == (int(code, 16), int(bits))
+    assert dtype.get_byte() == -(-int(bits) // 8)
     assert dtype.to_string() == str(dtype) == repr(dtype) == text
     assert dtype.to_c_type_string() == c_type
-    assert (dtype.is_int(), dtype.is_float()) == (is_int, is_float)
+    assert (dtype.is_signed_int(), dtype.is_unsigned_int()) == (kind == "signed", kind == "unsigned")
+    assert (dtype.is_int(), dtype.is_float()) == (kind.endswith("signed"), kind == "float")
+
+
+def test_every_dtype_stands_in_the_table():
+    assert [str(dtype) for dtype in ALL_DTYPES] == [row.split()[3] for row in DTYPES.strip().splitlines()]
 
 
 def test_dtypes_survive_pickling():
@@ -63,10 +87,15 @@ def test_span_validity(numbers, valid):
 
 def test_unknown_span_prints_its_numbers_and_spans_are_immutable():
     span = ir.Span.unknown()
-    assert str(span) == ":-1:-1"
+    assert str(span) == repr(span) == span.to_string() == ":-1:-1"
     assert not span.is_valid()
-    with pytest.raises(AttributeError):
-        span.begin_line = 3
+    for name in ("filename", "begin_line", "begin_column", "end_line", "end_column", "other"):
+        with pytest.raises(AttributeError):
+            setattr(span, name, 3)
+
+
+def test_spans_with_the_same_numbers_are_different():
+    assert ir.Span("f", 1, 2) != ir.Span("f", 1, 2)
 
 
 def test_error_classes_are_unrelated():

@@ -12,13 +12,23 @@ def test_tensor_memory_space_is_ddr_whatever_its_memref_says():
     assert ir.TensorType([64], ir.FP32, memref).memory_space is ir.Mem.DDR
 
 
-def test_shape_constants_keep_their_dtype_and_ints_become_index():
-    shape = ir.TensorType([4, const(5, ir.INT64), const(6, ir.INT32)], ir.FP32).shape
+SHAPED = (ir.TensorType, ir.TileType, ir.DistributedTensorType)
+
+
+@pytest.mark.parametrize("cls", SHAPED)
+def test_shape_constants_keep_their_dtype_and_ints_become_index(cls):
+    given = [4, const(5, ir.INT64), const(6, ir.INT32)]
+    shape = cls(given, ir.FP32).shape
     assert [dim.dtype for dim in shape] == [ir.INDEX, ir.INT64, ir.INT32]
+    assert shape[1] is given[1] and shape[2] is given[2]
+    for wrong in ([4.0], ["4"], "4", 4, None, [None]):
+        with pytest.raises(TypeError):
+            cls(wrong, ir.FP32)
 
 
-def test_int64_and_index_extents_make_equal_types_and_int32_does_not():
-    wide, index, narrow = (ir.TensorType([const(4, d)], ir.FP32) for d in (ir.INT64, ir.INDEX, ir.INT32))
+@pytest.mark.parametrize("cls", SHAPED)
+def test_int64_and_index_extents_make_equal_types_and_int32_does_not(cls):
+    wide, index, narrow = (cls([const(4, d)], ir.FP32) for d in (ir.INT64, ir.INDEX, ir.INT32))
     assert wide == index and hash(wide) == hash(index)
     assert wide != narrow
     assert wide != "a type"
@@ -30,13 +40,37 @@ def test_symbolic_extents_compare_by_identity():
     assert ir.TensorType([n], ir.FP32) != ir.TensorType([m], ir.FP32)
 
 
-def test_full_valid_shape_and_default_view_collapse():
-    full = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [4, 4]))
-    assert full.tensor_view is None
-    partial = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [4, 2]))
-    assert [dim.value for dim in partial.tensor_view.valid_shape] == [4, 2]
-    strided = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([4, 1], ir.TensorLayout.ND))
-    assert strided.tensor_view is not None
+N = var("n", ir.INDEX)
+
+
+@pytest.mark.parametrize(
+    ("shape", "valid"), [([4, 4], [4, 4]), ([4, 4], [4, const(4, ir.INT32)]), ([N, N + 1], [N, N + 1])]
+)
+def test_a_valid_shape_that_is_the_whole_shape_collapses(shape, valid):
+    nd = ir.TensorLayout.ND
+    for cls in (ir.TensorType, ir.DistributedTensorType):
+        assert cls(shape, ir.FP32, None, ir.TensorView([], nd, valid)).tensor_view is None
+        padded = cls(shape, ir.FP32, None, ir.TensorView([], nd, valid, ir.PadValue.zero))
+        assert padded.tensor_view.valid_shape == []
+    assert ir.TileType(shape, ir.FP32, None, ir.TileView(valid)).tile_view is None
+
+
+def test_partial_and_symbolic_valid_shapes_strides_layouts_and_pads_stay():
+    nd, zero = ir.TensorLayout.ND, ir.PadValue.zero
+    for valid in ([4, 2], [4, N]):
+        of_tensor = ir.TensorType([4, 4], ir.FP32, None, ir.TensorView([], nd, valid)).tensor_view
+        of_tile = ir.TileType([4, 4], ir.FP32, None, ir.TileView(valid)).tile_view
+        assert ir.TileView(of_tensor.valid_shape) == ir.TileView(of_tile.valid_shape) == ir.TileView(valid)
+    for view in (
+        ir.TensorView([4, 1], nd),
+        ir.TensorView([], ir.TensorLayout.DN),
+        ir.TensorView([], nd, [], zero),
+    ):
+        assert ir.TensorType([4, 4], ir.FP32, None, view).tensor_view is not None
+    compact = ir.CompactMode.normal
+    for parts in ({"stride": [4, 1]}, {"start_offset": 0}, {"pad": zero}, {"compact": compact}):
+        assert ir.TileType([4, 4], ir.FP32, None, ir.TileView(**parts)).tile_view == ir.TileView(**parts)
+    assert ir.TensorType([4, 4], ir.FP32, None, ir.TensorView()).tensor_view is None
 
 
 def test_tensor_type_keeps_a_copy_of_its_view():
@@ -52,11 +86,29 @@ def test_tensor_view_needs_a_layout_beside_other_fields():
     assert ir.TensorView().layout is ir.TensorLayout.ND
 
 
-def test_implicit_tile_layout_collapses_and_explicit_row_major_on_mat_stays():
-    boxed = ir.TileView(blayout=ir.TileLayout.col_major, slayout=ir.TileLayout.row_major)
-    assert ir.TileType([16, 16], ir.FP16, None, boxed, ir.Mem.Mat).tile_view is None
-    assert ir.TileType([16, 16], ir.FP16, None, ir.TileView(), ir.Mem.Mat).tile_view is not None
-    assert ir.TileType([16, 16], ir.FP16, None, ir.TileView(), ir.Mem.Vec).tile_view is None
+@pytest.mark.parametrize(
+    ("spaces", "blayout", "slayout", "fractal"),
+    [
+        ("DDR Vec Bias ScalarLocal", "row_major", "none_box", 512),
+        ("Mat Left", "col_major", "row_major", 512),
+        ("Right", "row_major", "col_major", 512),
+        ("Acc", "col_major", "row_major", 1024),
+        ("LeftScale", "row_major", "row_major", 32),
+        ("RightScale", "col_major", "col_major", 32),
+    ],
+)
+def test_implicit_tile_layout_collapses_and_explicit_row_major_on_mat_stays(
+    spaces, blayout, slayout, fractal
+):
+    layout = {"blayout": ir.TileLayout[blayout], "slayout": ir.TileLayout[slayout], "fractal": fractal}
+    for space in spaces.split():
+        plain, explicit = (
+            ir.TileType([16, 16], ir.FP16, None, view, ir.Mem[space])
+            for view in (ir.TileView(), ir.TileView(**layout))
+        )
+        assert explicit.tile_view is None
+        assert (plain.tile_view is None) is (fractal == 512 and slayout == "none_box")
+        assert explicit.get_effective_tile_view() == ir.TileView([16, 16], **layout)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +125,45 @@ def test_tile_view_equality_is_by_value():
     assert ir.TileView([4, n]) == ir.TileView([const(4, ir.INT32), n])
     assert hash(ir.TileView([4, n])) == hash(ir.TileView([const(4, ir.INT32), n]))
     assert ir.TileView([n]) != ir.TileView([var("n")])
-    assert ir.TileView([n + 1]) == ir.TileView([n + 1])
-    assert ir.TileView(compact=ir.CompactMode.normal) != ir.TileView()
+    assert ir.TileView([n + 1]) == ir.TileView([ir.Add(n, const(1), ir.INT32, S)])
+    assert ir.TileView([n + 1]) != ir.TileView([n - 1])
+    assert ir.TileView([-n]) != ir.TileView([-n])
+    called, other = (ir.Call(ir.Op("f"), [n], {"k": k}, S) for k in (1, 2))
+    assert ir.TileView([called]) == ir.TileView([other]) != ir.TileView([ir.Call(ir.Op("f"), [], S)])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"compact": ir.CompactMode.normal},
+        {"pad": ir.PadValue.min},
+        {"fractal": 32},
+        {"blayout": ir.TileLayout.col_major},
+        {"slayout": ir.TileLayout.col_major},
+        {"stride": [1]},
+        {"start_offset": 0},
+        {"valid_shape": [1]},
+    ],
+)
+def test_each_field_of_a_tile_view_counts_for_it_and_for_its_type(parts):
+    changed = ir.TileView(**parts)
+    assert changed != ir.TileView() and changed == ir.TileView(**parts)
+    tiles = [ir.TileType([16, 16], ir.FP16, None, view) for view in (ir.TileView(), changed, changed)]
+    assert tiles[0] != tiles[1] == tiles[2] and hash(tiles[1]) == hash(tiles[2])
 
 
 def test_array_type_accepts_integers_bool_and_task_ids_with_a_positive_constant_extent():
-    assert ir.ArrayType(ir.DataType.TASK_ID, 4).extent.value == 4
-    assert ir.ArrayType(ir.BOOL, 2).memory_space is ir.Mem.ScalarLocal
-    for dtype, extent in ((ir.FP32, 4), (ir.INT32, 0), (ir.INT32, var("n"))):
-        with pytest.raises(ValueError):
+    for dtype in (ir.DataType.TASK_ID, ir.BOOL, ir.INT4, ir.INDEX, ir.UINT64):
+        array = ir.ArrayType(dtype, 4)
+        assert (array.extent.value, array.extent.dtype, array.memref) == (4, ir.INDEX, None)
+        assert array.shape[0] is array.extent and array.memory_space is ir.Mem.ScalarLocal
+    for dtype, extent, message in (
+        (ir.FP32, 4, "ArrayType element dtype must be .*fp32"),
+        (ir.INT32, 0, "extent must be positive"),
+        (ir.INT32, var("n"), "extent must be a compile-time ConstInt"),
+        (ir.INT32, const(4) + 1, "extent must be a compile-time ConstInt"),
+    ):
+        with pytest.raises(ValueError, match=message):
             ir.ArrayType(dtype, extent)
 
 
@@ -96,11 +178,13 @@ def test_distributed_tensor_takes_its_window_buffer_in_third_place():
     assert ir.DistributedTensorType([4], ir.FP32, buffer).window_buffer is buffer
 
 
-def test_packed_pairs_need_an_even_last_extent():
-    for shape in ([], [3], [4, 0]):
-        with pytest.raises(ValueError):
-            ir.TensorType(shape, ir.FP4)
-    ir.TensorType([4, var("n")], ir.FP4)
+@pytest.mark.parametrize("cls", SHAPED)
+def test_packed_pairs_need_an_even_last_extent(cls):
+    for shape, message in (([], "rank >= 1"), ([3], "3"), ([4, 0], "0"), ([4, -2], "-2")):
+        with pytest.raises(ValueError, match=message):
+            cls(shape, ir.FP4)
+    cls([4, var("n")], ir.FP4)
+    cls([3, 4], ir.FP4)
 
 
 def test_tile_with_memref_needs_a_memory_space_or_a_telling_name():
@@ -122,7 +206,8 @@ def test_later_variables_of_every_kind_have_larger_ids():
 def test_memref_forms():
     offset = var("o")
     placed = ir.MemRef(ir.Mem.LeftScale, offset, 4096, 3)
-    assert placed.name_hint == "mem_leftscale_3" and placed.byte_offset_ is offset
+    assert placed.name_hint == placed.base_.name_hint == "mem_leftscale_3" and placed.byte_offset_ is offset
+    assert ir.MemRef(ir.Mem.Vec, offset, 4096, 2).name_hint == "mem_vec_2"
     assert not hasattr(placed, "memory_space_")
     declared = ir.MemRef()
     assert declared.is_pinned_ and declared.size_ == 0 and declared.name_hint == ""
@@ -137,7 +222,10 @@ def test_memref_slots_share_the_allocation():
     ring = ir.MemRef("ring", slots=3)
     first, second = ring[0], ring[2]
     assert ir.MemRef.same_allocation(first, second)
-    assert second.slot_index_.value == 2
+    assert second.slot_index_.value == 2 and second.is_pinned_ and second.slot_count_ == 3
+    assert second.base_ is ring.base_ and second.byte_offset_ is ring.byte_offset_
+    with pytest.raises(ValueError, match="pinned"):
+        ir.MemRef("m", 0, 4)[0]
     with pytest.raises(ValueError, match="slots=4"):
         ring[3]
     with pytest.raises(TypeError):
