@@ -35,14 +35,37 @@ def test_loop_carries_a_value_and_gives_its_output():
         assert loop.get_result().iter_args[0] is total
 
 
-def test_mismatched_carries_are_a_runtime_error():
+@pytest.mark.parametrize("kind", ["for", "while"])
+@pytest.mark.parametrize(("carried", "results"), [(1, 0), (0, 1), (2, 1)])
+def test_mismatched_carries_are_a_runtime_error(kind, carried, results):
     b = ir.IRBuilder()
     with (
-        pytest.raises(RuntimeError, match="1 iteration"),
+        pytest.raises(RuntimeError, match=rf"{carried} iteration argument\(s\), but {results} return"),
         b.function("f"),
-        b.for_loop(b.var("i", I64), 0, 4, 1) as loop,
+        b.for_loop(b.var("i", I64), 0, 4, 1) if kind == "for" else b.while_loop(True) as loop,
     ):
-        loop.iter_arg("c", 0)
+        for _ in range(carried):
+            loop.iter_arg("c", 0)
+        for _ in range(results):
+            loop.return_var("r", ir.ScalarType(ir.INDEX))
+
+
+def test_bodies_of_one_statement_are_bare_and_others_are_sequences():
+    def blocks(b):
+        yield lambda: b.for_loop(b.var("i", I64), 0, 4, 1)
+        yield lambda: b.while_loop(True)
+        yield lambda: b.if_stmt(True)
+        yield lambda: b.scope(ir.ScopeKind.Cluster)
+
+    b = ir.IRBuilder()
+    with b.function("f"):
+        for block in blocks(b):
+            for count in range(3):
+                with block() as built:
+                    emitted = [b.break_stmt() for _ in range(count)]
+                made = built.get_result()
+                body = made.then_body if isinstance(made, ir.IfStmt) else made.body
+                assert body is emitted[0] if count == 1 else body.stmts == emitted
 
 
 def test_while_condition_may_be_set_after_its_carries():
@@ -69,17 +92,33 @@ def test_branches_and_an_empty_else():
 
 def test_misuse():
     b = ir.IRBuilder()
-    with pytest.raises(RuntimeError):
-        b.emit(ir.BreakStmt(S))
-    with pytest.raises(RuntimeError), b.for_loop(b.var("i", I64), 0, 1, 1):
-        pass
+    for emit in (
+        lambda: b.emit(ir.BreakStmt(S)), b.break_stmt, b.return_stmt, lambda: b.let("x", 1),
+        lambda: b.eval_stmt(b.var("x", I64)), lambda: b.inline_stmt("x"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError):
+            emit()
+    for error, begin in (
+        (RuntimeError, lambda: b.for_loop(b.var("i", I64), 0, 1, 1)),
+        (RuntimeError, lambda: b.while_loop(True)), (ValueError, lambda: b.if_stmt(True)),
+        (ValueError, lambda: b.scope(ir.ScopeKind.Cluster)),
+    ):  # fmt: skip
+        with pytest.raises(error), begin():
+            pass
+        with pytest.raises(error), b.program("P"), begin():
+            pass
     with b.function("f") as f:
         with pytest.raises(RuntimeError, match="Cannot begin function"), b.function("g"):
             pass
         with pytest.raises(AssertionError):
             f.get_result()
-        with pytest.raises(ValueError, match="level"), b.scope(ir.ScopeKind.Hierarchy):
-            pass
+        for kind, error, lacks in (
+            ("Hierarchy", ValueError, "level"), ("Runtime", ValueError, "manual"),
+            ("SplitAiv", ValueError, "split"), ("Spmd", ValueError, "core_num"),
+            ("CommDomain", RuntimeError, "CommDomain"),
+        ):  # fmt: skip
+            with pytest.raises(error, match=lacks), b.scope(ir.ScopeKind[kind]):
+                pass
         with b.for_loop(b.var("i", I64), 0, 1, 1) as loop:
             with pytest.raises(ValueError):
                 f.param("x", I64)
@@ -114,12 +153,26 @@ def test_program_let_infers_the_callee_type():
             g.return_type(I64)
             b.return_stmt(1)
         p.add_function(g.get_result())
+        with b.function("pair") as g:
+            g.return_type(I64)
+            g.return_type(I64)
+            b.return_stmt([1, 2])
+        p.add_function(g.get_result())
         with b.function("f") as f:
             y = b.let("y", ir.Call(callee, [], S))
+            typed = b.let("z", ir.Call(callee, [], ir.ScalarType(ir.FP32), S))
+            later = b.let("w", ir.Call(ir.GlobalVar("later"), [], S))
+            with pytest.raises(ValueError, match="returns 2 values"):
+                b.let("v", ir.Call(p.declare_function("pair"), [], S))
+            with pytest.raises(TypeError, match="incompatible"):
+                b.let("u", 1, ir.TensorType([4], ir.FP32))
             b.return_stmt(y)
         p.add_function(f.get_result())
-    assert y.type == I64
-    assert [g.name for g in p.get_result().functions] == ["f", "g"]
+    made = p.get_result()
+    assert y.type == I64 and made["f"].body[0].value.type == I64
+    assert typed.type == ir.ScalarType(ir.FP32) and isinstance(later.type, ir.UnknownType)
+    assert [g.name for g in made.functions] == ["f", "g", "pair"]
+    assert made.get_global_var("g") is not callee
 
 
 def test_a_program_takes_one_function_of_each_name():

@@ -20,7 +20,11 @@ def test_call_forms_and_their_defaults():
     ):  # fmt: skip
         assert made.attrs == {} and made.arg_directions == []
     assert isinstance(ir.Call(op, [x], S).type, ir.UnknownType)
-    assert ir.Call(op, [x], {}, None, scalar, S).attrs == {}
+    plain, without = ir.Call(op, [x], scalar, S), ir.Call(op, [x], {}, None, scalar, S)
+    assert without.attrs == {} and ir.structural_equal(plain, without)
+    assert ir.structural_hash(plain) == ir.structural_hash(without)
+    pairs = ir.Call(op, [x], {}, [("b", 1), ("a", 2)], scalar, S)
+    assert list(pairs.attrs.items()) == [("b", 1), ("a", 2)]
 
 
 def test_call_fields_return_the_objects_given_and_fresh_lists():
@@ -29,8 +33,9 @@ def test_call_fields_return_the_objects_given_and_fresh_lists():
     assert made.args[0] is x
     made.args.append(x)
     assert len(made.args) == 1
-    with pytest.raises(AttributeError):
-        made.attrs = {}
+    for name in ("op", "args", "kwargs", "attrs", "arg_directions", "type", "span", "unknown"):
+        with pytest.raises(AttributeError):
+            setattr(made, name, None)
 
 
 def test_attribute_values_are_converted_by_kind():
@@ -77,8 +82,9 @@ def test_submit_checks_its_launch():
     op = ir.Op("k")
     with pytest.raises(ValueError, match=r"sync_start.*core_num"):
         ir.Submit(op, [], [], ir.UnknownType(), S, sync_start=True)
-    with pytest.raises(TypeError):
-        ir.Submit(op, [], [], ir.UnknownType(), S, core_num=var(dtype=ir.FP32))
+    for dtype in (ir.FP32, ir.BOOL, ir.DataType.TASK_ID):
+        with pytest.raises(TypeError):
+            ir.Submit(op, [], [], ir.UnknownType(), S, core_num=var(dtype=dtype))
     with pytest.raises(TypeError):
         ir.Submit(op, [], [], ir.UnknownType(), S, core_num=4)
     made = ir.Submit(op, [], [], {}, {}, ir.UnknownType(), S, const(4), True)
@@ -88,7 +94,7 @@ def test_submit_checks_its_launch():
 def test_tuple_projection_checks_type_and_bounds():
     pair = ir.MakeTuple([var(), tensor(4)], S)
     assert isinstance(ir.TupleGetItemExpr(pair, 1, S).type, ir.TensorType)
-    for source, index in ((var(), 0), (pair, -1), (pair, 2)):
+    for source, index in ((var(), 0), (tensor(4), 0), (pair, -1), (pair, 2), (ir.MakeTuple([], S), 0)):
         with pytest.raises(ValueError):
             ir.TupleGetItemExpr(source, index, S)
 
@@ -108,18 +114,25 @@ def test_comments_attach_to_single_statements_and_survive_rebuilding():
     stmt = assign(var(), const(1))
     assert ir.attach_leading_comments(stmt, ["why"]) is stmt
     assert stmt.replace(value=const(2)).leading_comments == ["why"]
+    with pytest.raises(AttributeError):
+        stmt.leading_comments = ["no"]
+    stmt.leading_comments.append("no")
+    assert stmt.leading_comments == ["why"] and ir.attach_leading_comments(stmt, []).leading_comments == []
     with pytest.raises(ValueError):
         ir.attach_leading_comments(seq(), ["no"])
-    with pytest.raises(TypeError):
-        ir.attach_leading_comments(stmt, None)
+    for target in (stmt, seq()):
+        with pytest.raises(TypeError):
+            ir.attach_leading_comments(target, None)
 
 
 def test_sequences_keep_what_they_get_and_index_like_lists():
     inner = seq(ir.BreakStmt(S))
     outer = seq(inner, ir.ContinueStmt(S))
     assert outer[0] is inner and isinstance(outer[-1], ir.ContinueStmt)
-    with pytest.raises(IndexError):
-        outer[2]
+    assert outer[-2] is inner and seq(inner).stmts[0] is inner
+    for outside in (2, -3):
+        with pytest.raises(IndexError):
+            outer[outside]
     assert [type(s).__name__ for s in outer] == ["SeqStmts", "ContinueStmt"]
 
 
@@ -142,11 +155,19 @@ def test_statement_constructors_require_their_parts():
 
 def test_scopes():
     body = seq()
-    assert isinstance(ir.SpmdScopeStmt(core_num=8, body=body, span=S).core_num, ir.ConstInt)
+    where = ir.Span("f", 3, 1)
+    blocks = ir.SpmdScopeStmt(core_num=8, body=body, span=where).core_num
+    assert isinstance(blocks, ir.ConstInt) and (blocks.value, blocks.dtype, blocks.span) == (
+        8,
+        ir.INDEX,
+        where,
+    )
     with pytest.raises(TypeError):
         ir.SpmdScopeStmt(None, body=body, span=S)
-    with pytest.raises(pypto.InternalError):
-        ir.SplitAivScopeStmt(ir.SplitMode.NONE, 4, body=body, span=S)
+    for count in (4, 1):
+        with pytest.raises(pypto.InternalError):
+            ir.SplitAivScopeStmt(ir.SplitMode.UP_DOWN, count, body=body, span=S)
+    assert ir.SplitAivScopeStmt(ir.SplitMode.NONE, body=body, span=S).count == 2
     scope = ir.RuntimeScopeStmt(True, "name", body, S)
     assert scope.manual and scope.name_hint == "name" and scope.scope_kind is ir.ScopeKind.Runtime
     assert scope.replace(attrs={"k": 1}).attrs == {"k": 1}
@@ -156,15 +177,42 @@ def test_function_directions_and_derived_place():
     x, out = tensor(4), tensor(4)
     plain = function([x, (out, ir.ParamDirection.Out)])
     assert plain.param_directions == [ir.ParamDirection.In, ir.ParamDirection.Out]
+    assert function([x, out]).param_directions == [ir.ParamDirection.In] * 2
     orch = function([x], type=ir.FunctionType.Orchestration)
-    assert (orch.level, orch.role) == (ir.Level.CHIP, ir.Role.Orchestrator)
     kernel = orch.replace(func_type=ir.FunctionType.InCore)
     assert (kernel.level, kernel.role) == (ir.Level.CHIP_DIE, ir.Role.SubWorker)
-    with pytest.raises(ValueError, match="'f' of type InCore implies level CHIP_DIE"):
-        function([x], type=ir.FunctionType.InCore, level=ir.Level.HOST)
     assert function([x], level=ir.Level.POD).level is ir.Level.CLUSTER_0
-    with pytest.raises(TypeError):
-        function([(x,)])
+    for wrong in ((x,), (x, ir.Out, 1), (3, ir.Out), (x, 3), [x, ir.Out], 3, None):
+        with pytest.raises(TypeError):
+            function([wrong])
+
+
+@pytest.mark.parametrize(
+    ("func_type", "level", "role"),
+    [
+        ("Orchestration", "CHIP", "Orchestrator"), ("Graph", "CHIP", "Orchestrator"),
+        ("InCore", "CHIP_DIE", "SubWorker"), ("AIC", "AIC", "SubWorker"), ("AIV", "AIV", "SubWorker"),
+        ("Group", "CORE_GROUP", "SubWorker"),
+    ],
+)  # fmt: skip
+def test_function_types_imply_level_and_role_and_refuse_others(func_type, level, role):
+    kind, place = ir.FunctionType[func_type], {"level": ir.Level[level], "role": ir.Role[role]}
+    for options in ({}, place):
+        made = function([], type=kind, **options)
+        assert {"level": made.level, "role": made.role} == place
+    other = "SubWorker" if role == "Orchestrator" else "Orchestrator"
+    with pytest.raises(ValueError, match=f"'f' of type {func_type} implies level {level}, but GLOBAL"):
+        function([], type=kind, level=ir.Level.GLOBAL)
+    with pytest.raises(ValueError, match=f"'f' of type {func_type} implies role {role}, but {other}"):
+        function([], type=kind, role=ir.Role[other])
+
+
+@pytest.mark.parametrize("func_type", ["Opaque", "Spmd", "Inline"])
+def test_other_function_types_keep_level_and_role_as_given(func_type):
+    made = function([], type=ir.FunctionType[func_type])
+    assert (made.level, made.role) == (None, None)
+    placed = function([], type=ir.FunctionType[func_type], level=ir.Level.CLOS2, role=ir.Role.SubWorker)
+    assert (placed.level, placed.role) == (ir.Level.CLUSTER_2, ir.Role.SubWorker)
 
 
 @pytest.mark.parametrize(

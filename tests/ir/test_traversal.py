@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import pytest
 
 import pypto
@@ -99,8 +102,24 @@ def test_removing_statements_flattens_the_sequence():
 
 
 def test_substitution_without_a_match_returns_the_same_object():
-    stmt = seq(assign(var(), const(1)))
-    assert ir.substitute_stmt(stmt, [(var(), var())]) is stmt
+    x = var()
+    stmt = seq(assign(var(), x + 1), loop(assign(var(), x + 2)))
+    for pairs in ([], [(var(), var())]):
+        assert (
+            ir.substitute_stmt(stmt, pairs) is stmt
+            and ir.substitute_expr(stmt[0].value, pairs) is stmt[0].value
+        )
+
+
+def test_substitution_gives_definition_and_uses_one_object_and_keeps_untouched_siblings():
+    a, b, x, y = var("a"), var("b"), var("x"), var("y")
+    before = seq(
+        assign(a, const(1)), assign(y, x + 1), loop(assign(var(), a + x)), loop(assign(var(), x + 2))
+    )
+    after = ir.substitute_stmt(before, [(a, b)])
+    assert after[0].var is b and after[2].body.value.left is b and after[2].body.value.right is x
+    assert after[1] is before[1] and after[3] is before[3]
+    assert after[0].value is before[0].value
 
 
 @pytest.mark.parametrize("pairs", [[(X, 3)], [(3, X)], {X: X}, [(X, X, X)], [X]])
@@ -148,9 +167,33 @@ def test_deep_clone_makes_fresh_definitions_and_keeps_outer_variables():
     first, pairs = ir.deep_clone(body)
     second, _ = ir.deep_clone(body)
     assert {old.name_hint for old, _ in pairs} == {"x", "y", "i"}
-    assert first[0].var is not second[0].var
-    assert first[0].value.left is outer
+    assert all(
+        old is not new and old.name_hint == new.name_hint and old.span is new.span for old, new in pairs
+    )
     assert first[1].body.value.left is first[0].var
+    assert all(
+        set(variables_of(one)) & set(variables_of(another)) == {outer}
+        for one, another in itertools.combinations((body, first, second), 2)
+    )
+
+
+def variables_of(stmt: ir.Stmt) -> list[ir.Var]:
+    met: list[ir.Var] = []
+
+    class Variables(ir.IRVisitor):
+        def visit_var(self, op):
+            met.append(op)
+
+    Variables().visit_stmt(stmt)
+    return met
+
+
+def test_deep_clone_puts_the_seed_where_a_seeded_variable_is_defined():
+    x, seed = var("x"), var("seed")
+    clone, pairs = ir.deep_clone(seq(assign(x, const(1)), ir.ReturnStmt([x], S)), [(x, seed)])
+    assert clone[0].var is seed and clone[1].value[0] is seed and pairs == []
+    unchanged = seq(ir.BreakStmt(S), ir.ReturnStmt([x], S))
+    assert ir.deep_clone(unchanged)[0] is unchanged
 
 
 def test_deep_clone_of_a_loop_keeps_its_initial_value_outside():
@@ -169,10 +212,69 @@ def test_parent_of_a_single_statement_body_is_the_loop_itself():
     outer = loop(inner)
     parents = ir.ParentStmtAnalysis()
     parents.build_map(ir.Function("f", [], [], outer, S))
-    assert parents.get_parent(inner) is outer
-    assert not parents.has_parent(outer)
+    assert parents.get_parent(inner) is outer and parents.get_parent(inner.then_body) is inner
+    assert parents.get_parent(outer) is None and not parents.has_parent(outer) and parents.has_parent(inner)
     parents.clear()
     assert parents.get_parent(inner) is None
+
+
+def wrappers() -> list[Callable[[ir.Stmt], ir.Stmt]]:
+    """Each kind of statement that has a body, around a given body."""
+    condition, scoped = var(dtype=ir.BOOL), {"span": S}
+    return [
+        loop,
+        lambda body: ir.WhileStmt(condition, [], body, [], S),
+        lambda body: ir.IfStmt(condition, body, None, [], S),
+        lambda body: ir.IfStmt(condition, ir.ContinueStmt(S), body, [], S),
+        lambda body: ir.InCoreScopeStmt(body=body, **scoped),
+        lambda body: ir.ClusterScopeStmt(body=body, **scoped),
+        lambda body: ir.HierarchyScopeStmt(ir.Level.HOST, body=body, **scoped),
+        lambda body: ir.SpmdScopeStmt(3, body=body, **scoped),
+        lambda body: ir.RuntimeScopeStmt(body=body, **scoped),
+        lambda body: ir.CommDomainScopeStmt([], [], body=body, **scoped),
+        lambda body: ir.SplitAivScopeStmt(ir.SplitMode.NONE, body=body, **scoped),
+    ]
+
+
+@pytest.mark.parametrize("wrap", wrappers())
+def test_a_statement_with_a_body_is_the_parent_of_it(wrap):
+    bare, listed = assign(var(), const(1)), assign(var(), const(1))
+    single, several = wrap(bare), wrap(seq(listed))
+    parents = ir.ParentStmtAnalysis()
+    parents.build_map(function([], single, several))
+    assert parents.get_parent(bare) is single
+    sequence = parents.get_parent(listed)
+    assert isinstance(sequence, ir.SeqStmts) and parents.get_parent(sequence) is several
+    parents.build_map(function([], ir.BreakStmt(S)))
+    assert parents.get_parent(bare) is None
+
+
+def test_a_statement_that_occurs_twice_keeps_its_last_parent():
+    shared = ir.BreakStmt(S)
+    first, last = loop(shared), loop(shared)
+    parents = ir.ParentStmtAnalysis()
+    parents.build_map(function([], first, last))
+    assert parents.get_parent(shared) is last
+
+
+@pytest.mark.parametrize("wrap", wrappers())
+def test_comments_stay_on_a_statement_rebuilt_because_its_body_changed(wrap):
+    class Continues(ir.IRMutator):
+        def visit_break_stmt(self, op):
+            return ir.ContinueStmt(op.span)
+
+    before = ir.attach_leading_comments(wrap(ir.BreakStmt(S)), ["one", "two"])
+    after = Continues().visit_stmt(before)
+    assert after is not before and after.leading_comments == ["one", "two"]
+
+
+def test_comments_stay_on_rewritten_statements_and_their_clones():
+    a, b = var("a"), var("b")
+    for stmt in (assign(a, a + 1), ir.EvalStmt(a, S), ir.YieldStmt([a], S), ir.ReturnStmt([a], S)):
+        ir.attach_leading_comments(stmt, ["why"])
+        renamed, (clone, _) = ir.substitute_stmt(stmt, [(a, b)]), ir.deep_clone(stmt, [(a, b)])
+        assert renamed is not stmt and clone is not stmt
+        assert renamed.leading_comments == clone.leading_comments == ["why"]
 
 
 def test_tree_questions():
