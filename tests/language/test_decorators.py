@@ -427,6 +427,37 @@ def test_assigning_an_inline_parameter_leaves_the_callers_variable_alone():
     assert f.body.stmts[-1].value[0] is f.params[0]
 
 
+def test_assigning_an_inline_parameter_leaves_a_variable_of_its_name_alone():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], a: pl.Tensor[[64], pl.FP32]):
+        y = rebinding(x)
+        return a, y
+
+    assert f.body.stmts[-1].value[0] is f.params[1]
+
+
+@pl.inline
+def accumulated(a, x, k):
+    for _i in pl.range(3):
+        a = pl.add(a, x)
+    if k > 0:
+        x = pl.mul(x, 2.0)
+    return pl.add(a, x)
+
+
+def test_an_inline_parameter_assigned_in_a_loop_or_branch_starts_as_its_argument():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], y: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        return accumulated(x, y, n)
+
+    start, second, loop, branch, returned = f.body.stmts
+    assert start.value is f.params[0] and second.value is f.params[1]
+    assert loop.body.var is start.var and loop.body.value.args[0] is start.var
+    assert branch.then_body.var is second.var
+    left, right = returned.value[0].args
+    assert left is start.var and right is second.var
+
+
 # -- external functions --------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from pypto.language.parser.diagnostics import (
     UnsupportedFeatureError,
     concise_error_message,
 )
-from pypto.language.parser.inner_loops import assigned_in_inner_loops
+from pypto.language.parser.inner_blocks import assigned_in_inner_loops
 from pypto.language.parser.instead import instead_of_expression, instead_of_statement
 from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext

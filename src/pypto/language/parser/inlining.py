@@ -9,6 +9,7 @@ from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.inner_blocks import assigned_in_inner_blocks
 from pypto.language.parser.names import Alias
 from pypto.language.parser.source import SourceText
 
@@ -33,8 +34,12 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
     p.inline_return = None
     p.inline_depth += 1
     p.names.push()
+    starting = set() if p.strict_ssa else assigned_in_inner_blocks(helper.func_def.body)
     for name, value in zip(helper.param_names, args, strict=True):
-        p.names.bind(name, Alias(value))
+        if name in starting:
+            _start_variable(p, name, value, p.span(helper.func_def))
+        else:
+            p.names.bind(name, Alias(value))
     try:
         p.parse_statements(_without_docstring(helper.func_def.body))
         return p.inline_return
@@ -43,8 +48,18 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
         p.source, p.closure, p.comments, p.inline_return = outer
         inner = p.names.pop()
         for name, bound in inner.items():
-            if type(bound) is not Alias:
+            if name not in helper.param_names:
                 p.names.bind(name, bound)
+
+
+def _start_variable(p: FunctionParser, name: str, value: ir.Expr, span: ir.Span) -> None:
+    """Give a parameter that a branch or a loop of the body assigns a variable that starts as its argument.
+
+    The assignment happens or does not, or again and again; reading the name means the right value either way.
+    """
+    variable = p.program.variable(p.function_name, name, value.type, span)
+    p.names.bind(name, variable)
+    p.emit(ir.AssignStmt(variable, value, span))
 
 
 def _arguments(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> list[ir.Expr]:

@@ -1,7 +1,8 @@
-"""Names that loops inside a body assign, plainly or as the results of a loop or branch inside them.
+"""Names that loops and branches in a body assign, plainly or as the results of a loop or branch inside them.
 
 A loop that carries a name in SSA style may assign it in an inner loop. From the second turn of the inner loop
 on, reading the name there means what the turn before assigned, also where the text reads before it assigns.
+The same holds for the parameters of a helper that is expanded in place.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ from collections.abc import Iterator, Sequence
 
 from pypto.language.parser.yield_targets import direct_yield_names, is_yield
 
-__all__ = ["assigned_in_inner_loops"]
+__all__ = ["assigned_in_inner_blocks", "assigned_in_inner_loops"]
 
 
 def assigned_in_inner_loops(body: Sequence[ast.stmt]) -> set[str]:
     """The names that loops in `body` assign, but for those that the loops bind themselves."""
+    return _assigned_in(body, (ast.For, ast.While))
+
+
+def assigned_in_inner_blocks(body: Sequence[ast.stmt]) -> set[str]:
+    """The names that loops and branches in `body` assign, but for those that the loops bind themselves."""
+    return _assigned_in(body, (ast.For, ast.While, ast.If))
+
+
+def _assigned_in(body: Sequence[ast.stmt], kinds: tuple[type[ast.For | ast.While | ast.If], ...]) -> set[str]:
     found: set[str] = set()
     for statement in body:
         for node in ast.walk(statement):
-            if isinstance(node, (ast.For, ast.While)):
+            if isinstance(node, kinds):
                 bound = set(_names(node.target)) if isinstance(node, ast.For) else set()
-                found.update(name for name in _assigned(node.body) if name not in bound)
-                found.update(name for name in _yielded_inside(node.body) if name not in bound)
+                inner = (*node.body, *node.orelse)
+                found.update({*_assigned(inner), *_yielded_inside(inner)} - bound)
     return found
 
 
