@@ -249,7 +249,7 @@ def test_function_round_trips_after_every_front_pass(name):
 GENERIC_ATTRS = (
     '{"i": -3, "b": True, "t": "q\\"uo\\\\te", "f": 0.5, "dt": pl.BF16, "m": pl.Mem.Mat, "tl": pl.TensorLayout.NZ, '
     '"il": pl.TileLayout.col_major, "p": pl.PadValue.zero, "d": [pl.adir.input, pl.adir.no_dep], "v": x, '
-    '"vs": [x, out], "e": n + 1, "c": pl.const(4, pl.INT64), "arg_direction_overrides": [0], "empty": []}'
+    '"vs": [x, out], "e": n + 1, "c": pl.const(4, pl.INT64), "i4": pl.const(4, pl.INDEX), "f4": pl.const(0.5, pl.FP32), "arg_direction_overrides": [0], "empty": []}'
 )
 
 
@@ -272,12 +272,36 @@ def test_attributes_of_every_kind_round_trip(statement):
     assert [v is w for v, w in zip(attrs["vs"], main.params, strict=False)] == [True, True]
     assert attrs["d"] == [ir.ArgDirection.Input, ir.ArgDirection.NoDep]
     assert isinstance(attrs["e"], ir.Add) and attrs["c"].dtype == ir.DataType.INT64
+    assert isinstance(attrs["i4"], ir.ConstInt) and isinstance(attrs["f4"], ir.ConstFloat)
 
 
 def test_function_attributes_of_every_kind_round_trip():
-    attrs = GENERIC_ATTRS.replace('"c": pl.const(4, pl.INT64), ', "")
+    attrs = GENERIC_ATTRS
     found = program(f"pl.func_attr({attrs})\nreturn x", params=PARAMS, kernels=KERNELS)
     assert_round_trips(found)
+
+
+def test_devices_of_calls_and_submits_round_trip():
+    found = pl.parse_program(
+        f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def chip(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        return out
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+    def host(self, {XO}):
+        for d in pl.range(2):
+            a = self.chip(x, out, device=d)
+            b = self.chip(x, out, device=1)
+            c, t = pl.submit(self.chip, x, out, device=1)
+            e, u = pl.submit(self.chip, x, out, device=d)
+        return out
+"""
+    )
+    assert_round_trips(found)
+    assert "self.chip(x, out, device=1)" in found.as_python(format=False)
 
 
 def test_host_workers_and_external_kernels_round_trip(tmp_path):
@@ -309,6 +333,26 @@ class P:
 """
     )
     assert_round_trips(found)
+
+
+def test_a_call_of_a_later_method_that_assigns_a_variable_again_has_the_type_of_the_variable():
+    found = pl.parse_program(
+        f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def a(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        out = self.b(x, out)
+        out = self.b(x, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def b(self, {XO}) -> pl.Tensor[[64], pl.FP32]:
+        return out
+"""
+    )
+    assert_round_trips(found)
+    assert [stmt.value.type for stmt in found["a"].body.stmts[:2]] == [found["a"].params[1].type] * 2
 
 
 def test_forward_submit_takes_the_declared_results():

@@ -132,6 +132,19 @@ def test_names_are_distinct_in_bare_statement_sequences_too():
     assert lines[0] == "for i, (acc,) in pl.range(2, init_values=(a,)):"
     assert lines[2] == "for i_1, (acc_1,) in pl.range(2, init_values=(a,)):"
     assert lines[3] == "    r_1 = pl.yield_(acc_1)"
+    body = text(function([a], *loops), concise=True).split("\n")[2:]
+    assert body == [f"    {line}" for line in lines]
+
+
+def test_a_carry_used_where_its_loop_does_not_reach_has_a_name_of_its_own():
+    a = var("a")
+    own, dangling = (ir.IterArg("acc", a.type, a, S) for _ in range(2))
+    use = ir.EvalStmt(op("tile.add", own, dangling), S)
+    stmt = ir.ForStmt(
+        var("i", INDEX), const(0), const(2), const(1), [own], seq(use, yields(own)), [var("r")], S
+    )
+    assert "    pl.tile.add(acc, acc_1)\n" in text(stmt)
+    assert "        pl.tile.add(acc, acc_1__FREE_VAR)\n" in text(function([a], stmt))
 
 
 # --- scopes
@@ -253,6 +266,8 @@ def test_submits_print_their_launch_fields():
     printed = text(program(main))
     assert "pl.submit(self.kernel, a)\n" in printed
     assert "pl.submit(self.kernel, a, deps=[t1, t2])" in printed
+    seed = ir.Submit(ir.GlobalVar("seed"), [], [t1], ir.TupleType([TASK_ID]), S)
+    assert text(program(function([t1], ir.EvalStmt(seed, S)))).endswith("pl.submit(self.seed, deps=[t1])")
     full = submit(
         t1, core_num=const(4), sync_start=True, allow_early_resolve=True, predicate=ir.Gt(t1, t2, ir.BOOL, S)
     )
@@ -319,6 +334,22 @@ def test_a_program_declares_the_symbols_that_no_function_binds():
         "def b(self, x: pl.Tensor[[M_1], pl.FP32], K: pl.Scalar[pl.INDEX], y: pl.Tensor[[K], pl.FP32]):"
         in printed
     )
+
+
+def test_extents_that_a_body_computes_are_not_declared():
+    local = var("L", INDEX)
+    sized = ir.TensorType([local * 2], FP32)
+    create = assign(ir.Var("t", sized, S), op("tensor.create", type_=sized))
+    printed = text(program(function([], assign(local, const(4)), create)))
+    assert "dynamic" not in printed and "FREE" not in printed
+    assert "        t: pl.Tensor[[L * pl.const(2, pl.INDEX)], pl.FP32] = pl.tensor.create()" in printed
+
+
+def test_symbols_of_distributed_tensors_are_declared_too():
+    n = var("N", INDEX)
+    x = ir.Var("x", ir.DistributedTensorType([n], FP32), S)
+    printed = text(program(function([x], assign(var("a", INDEX), n + 1))))
+    assert 'N = pl.dynamic("N")\n' in printed and "FREE" not in printed
 
 
 def test_a_parameter_in_a_valid_shape_is_declared_because_annotations_come_first():

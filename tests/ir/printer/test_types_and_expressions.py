@@ -7,6 +7,7 @@ import pytest
 from pypto import DataType, InternalError, ir
 from tests.ir.nodes import S, assign, const, seq, tensor, var
 
+D = DataType
 INDEX, INT32, INT64, FP16, FP32 = ir.INDEX, ir.INT32, ir.INT64, ir.FP16, ir.FP32
 Mem = ir.MemorySpace
 
@@ -89,7 +90,8 @@ def test_explicit_layout_spells_the_layout_of_every_tile():
 
 def test_extents_print_bare_whatever_their_dtype_and_typed_inside_composites():
     m = var("M", INDEX)
-    assert text(ir.TensorType([const(8, INT32), const(4, INT64)], FP32)) == "pl.Tensor[[8, 4], pl.FP32]"
+    for dtype in (D.INT8, D.INT16, D.INT32, D.INT64, D.INDEX, D.UINT8, D.UINT16, D.UINT32, D.UINT64):
+        assert text(ir.TensorType([const(8, dtype)], FP32)) == "pl.Tensor[[8], pl.FP32]"
     assert text(ir.TensorType([m * 2], FP32)) == "pl.Tensor[[M * pl.const(2, pl.INDEX)], pl.FP32]"
     constants = binary(ir.Add, const(32), const(32), INDEX)
     assert text(ir.TensorType([constants], FP32)) == (
@@ -286,6 +288,24 @@ def test_attributes_of_every_kind_have_a_spelling():
         '"arg_directions": [pl.adir.input], "arg_direction_overrides": [0, 1], "vars": [x, y], "v": x, '
         '"e": x + 1})'
     )
+
+
+def test_constant_expressions_in_attributes_are_told_from_plain_numbers():
+    values = {
+        "a": 3,
+        "b": const(3),
+        "c": const(3, INT64),
+        "d": 1.5,
+        "e": flt(1.5),
+        "f": flt(-0.0),
+        "core_num": 4,
+    }
+    assert text(op("tile.abs", x, attrs=values)) == (
+        'pl.tile.abs(x, attrs={"a": 3, "b": pl.const(3, pl.INDEX), "c": pl.const(3, pl.INT64), "d": 1.5, '
+        '"e": pl.const(1.5, pl.FP32), "f": pl.const(-0.0, pl.FP32), "core_num": 4})'
+    )
+    with pytest.raises(InternalError, match="'k' holds a constant expression True"):
+        text(op("tile.abs", x, attrs={"k": ir.ConstBool(True, S)}))
 
 
 def test_what_has_no_spelling_is_an_error_not_a_loss():

@@ -10,8 +10,9 @@ from typing import Any
 
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
+from pypto.ir.attrs import EXPR_FROM_INT_KEYS
 from pypto.ir.enums import ArgDirection, AtomicType, MemorySpace, PadValue, PipeType, TensorLayout, TileLayout
-from pypto.ir.expr import Expr, Var
+from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, Var
 from pypto.ir.printer.expressions import expr_text
 from pypto.ir.printer.literals import double_quoted, float_literal, single_quoted
 from pypto.ir.printer.state import State
@@ -37,6 +38,13 @@ def attr_text(state: State, key: str, value: Any) -> str:
         return double_quoted(value)
     if isinstance(value, tuple):
         return f"[{', '.join([_element(state, key, each) for each in value])}]"
+    if isinstance(value, ConstBool):
+        raise InternalError(
+            f"attribute '{key}' holds a constant expression {value.value}, which has no spelling"
+        )
+    if isinstance(value, ConstInt | ConstFloat):
+        # A bare number reads back as a plain one, except where the attribute always holds an expression.
+        return expr_text(state, value, typed=key not in EXPR_FROM_INT_KEYS)
     return _scalar_value(state, key, value)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pypto.core.errors import InternalError
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, GlobalVar, Submit, Var
-from pypto.ir.printer.attributes import attr_text, attrs_dict_text, kwarg_text, var_list_text
+from pypto.ir.printer.attributes import attrs_dict_text, kwarg_text, var_list_text
 from pypto.ir.printer.expressions import LAYOUTS, Piece, call_head, op_name_text, short_text
 from pypto.ir.printer.literals import float_literal
 from pypto.ir.printer.state import State
@@ -90,9 +90,8 @@ def _function_call(state: State, call: Call) -> list[Piece]:
         )
     parts = _args(call.args_)
     parts += _kwargs(state, call)
-    device = attrs.pop("device", None)
-    if device is not None:
-        parts.append([f"device={attr_text(state, 'device', device)}"])
+    if isinstance(attrs.get("device"), Expr):
+        parts.append(["device=", attrs.pop("device")])
     ordered: list[tuple[str, Any]] = []
     dumped = _dumped(call.args_, attrs.pop("dump_vars", ()))
     if dumped:

@@ -57,7 +57,7 @@ PRECEDENCE: dict[type[Expr], int] = {
 
 
 def expr_text(state: State, expr: Expr, typed: bool = False) -> str:
-    """The text of `expr`; with `typed`, every integer constant names its dtype."""
+    """The text of `expr`; with `typed`, every number names its dtype."""
     text = short_text(state, expr, typed)
     if text is not None:
         return text
@@ -100,7 +100,9 @@ def _const_int(state: State, const: ir.ConstInt, typed: bool) -> str:
 def _const_float(state: State, const: ir.ConstFloat, typed: bool) -> str:
     text = float_literal(const.value)
     dtype = const.dtype
-    return text if dtype is DataType.FP32 else f"{state.prefix}.const({text}, {state.dtypes[dtype]})"
+    if dtype is DataType.FP32 and not typed:
+        return text
+    return f"{state.prefix}.const({text}, {state.dtypes[dtype]})"
 
 
 def _const_bool(_state: State, const: ir.ConstBool, _typed: bool) -> str:

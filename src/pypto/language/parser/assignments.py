@@ -17,7 +17,7 @@ from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.submits import is_submit, parse_submit
 from pypto.language.parser.subscripts import parse_subscript_write
 from pypto.language.parser.task_ids import is_task_id
-from pypto.language.parser.type_checks import merge_annotation, same_value_type
+from pypto.language.parser.type_checks import merge_annotation, retyped, same_value_type
 from pypto.language.parser.windows import is_window_buffer_call, parse_window_buffer
 from pypto.language.parser.yield_targets import is_yield
 from pypto.language.parser.yields import parse_yield_assignment
@@ -188,6 +188,8 @@ def let(
                 hint="Use a new name for a value of another type",
             )
         variable = old
+        if isinstance(value.type, ir.UnknownType):  # a call of a later method gives what the variable holds
+            value = retyped(value, variable.type)
         p.names.current[name] = variable
     else:
         variable = _new_variable(p, name, new_type, span)

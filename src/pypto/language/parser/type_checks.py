@@ -85,7 +85,7 @@ def merge_annotation(
     if annotation is inferred:
         return value, inferred
     if isinstance(inferred, ir.UnknownType):
-        return _retyped(value, annotation), annotation
+        return retyped(value, annotation), annotation
     check_annotation(name, annotation, value, span)
     if isinstance(annotation, ir.ScalarType) and isinstance(inferred, ir.ScalarType):
         return _merge_scalar(value, inferred, annotation)
@@ -96,7 +96,7 @@ def merge_annotation(
         annotation.memref is not None or annotation.tensor_view is not None
     ):
         chosen = annotation
-    return _retyped(value, chosen), chosen
+    return retyped(value, chosen), chosen
 
 
 def check_annotation(name: str, annotation: ir.Type, value: ir.Expr, span: ir.Span) -> None:
@@ -153,7 +153,7 @@ def _merge_scalar(
         return value, inferred
     if isinstance(value, ir.ConstInt):
         value = ir.ConstInt(value.value, annotation.dtype, value.span)
-    return _retyped(value, annotation), annotation
+    return retyped(value, annotation), annotation
 
 
 def with_declared_integer(value: ir.Expr, declared: ir.Type) -> ir.Expr:
@@ -178,7 +178,7 @@ def _merge_tile(annotation: ir.TileType, inferred: ir.TileType) -> ir.Type:
     return ir.TileType(annotation.shape_, annotation.dtype, annotation.memref or inferred.memref, view, space)
 
 
-def _retyped(value: ir.Expr, chosen: ir.Type) -> ir.Expr:
+def retyped(value: ir.Expr, chosen: ir.Type) -> ir.Expr:
     """A call with the chosen result type; its arguments, keywords and attributes stay."""
     if not isinstance(value, (ir.Call, ir.Submit)) or value.type is chosen:
         return value
