@@ -33,6 +33,12 @@ def test_locals_and_names_do_not_matter_but_free_variables_do():
     assert equal_both_ways(free + 1, var() + 1, True)
 
 
+def test_two_variables_of_one_name_and_type_are_equal_under_auto_mapping_only():
+    assert not equal_both_ways(var("x"), var("x"))
+    assert equal_both_ways(var("x"), var("x"), True)
+    assert not equal_both_ways(var("x"), var("x", ir.INT32), True)
+
+
 def test_consistent_renaming_is_equal_and_merging_two_symbols_is_not():
     n, m = var("N"), var("M")
     assert equal_both_ways(kernel(n, m), kernel(m, n))
@@ -82,6 +88,21 @@ def test_differences_that_do_not_matter(left, right):
     ir.assert_structural_equal(left, right)
 
 
+@pytest.mark.parametrize("place", ["attrs", "kwargs"])
+def test_kind_and_presence_of_attributes_matter_and_their_order_does_not(place):
+    def made(**values):
+        attrs, kwargs = (values, {}) if place == "attrs" else ({}, values)
+        return ir.Call(ir.Op("q"), [], kwargs, attrs, ir.UnknownType(), S)
+
+    kinds = [made(k=value) for value in (True, 1, 1.0, "1", ir.FP16, ir.Mem.Mat, [ir.input], [])] + [made()]
+    for i, one in enumerate(kinds):
+        for j, other in enumerate(kinds):
+            assert equal_both_ways(one, other) is (i == j)
+    assert equal_both_ways(made(k=1, j=True), made(j=True, k=1))
+    assert not equal_both_ways(made(k=[ir.input, ir.inout]), made(k=[ir.inout, ir.input]))
+    assert equal_both_ways(made(pipe=ir.PipeType.V), made(pipe=ir.PipeType.V.value))
+
+
 def test_attributes_with_a_repeated_key_equal_nothing():
     def made(*pairs):
         return ir.Call(ir.Op("q"), [], {}, list(pairs), ir.UnknownType(), S)
@@ -109,6 +130,32 @@ def test_shared_loop_bodies_are_equal_under_different_loop_variables():
     body = assign(var("y"), i + 1)
     assert ir.structural_equal(loop(body, i), loop(body, j))
     assert ir.structural_hash(loop(body, i)) != ir.structural_hash(loop(body, j))
+
+
+TILE = ir.TileType([16, 16], ir.FP32, None, None, ir.Mem.Vec)
+OFFSET = ir.TileType([16, 16], ir.FP32, None, ir.TileView(start_offset=0), ir.Mem.Vec)
+COMPACT = ir.TileType([16, 16], ir.FP32, None, ir.TileView(compact=ir.CompactMode.normal), ir.Mem.Vec)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdict"),
+    [
+        (ir.TensorType([4], ir.FP32, ir.MemRef("m", 0, 16)), ir.TensorType([4], ir.FP32), True),
+        (ir.TileType([16, 16], ir.FP32, ir.MemRef("m", 0, 1024), None, ir.Mem.Vec), TILE, True),
+        (ir.TensorType([const(4, ir.INT64)], ir.FP32), ir.TensorType([const(4)], ir.FP32), True),
+        (ir.TileType([const(4, ir.INT64)], ir.FP32), ir.TileType([const(4)], ir.FP32), True),
+        (ir.TensorType([const(4, ir.INT32)], ir.FP32), ir.TensorType([const(4)], ir.FP32), False),
+        (ir.TileType([const(4, ir.INT32)], ir.FP32), ir.TileType([const(4, ir.INT64)], ir.FP32), False),
+        (OFFSET, TILE, False), (COMPACT, TILE, False), (COMPACT, OFFSET, False),
+        (TILE, ir.TileType([16, 16], ir.FP32), False),
+        (ir.TensorType([4], ir.FP32), ir.DistributedTensorType([4], ir.FP32), False),
+    ],
+)  # fmt: skip
+def test_types_differ_by_extents_offset_compactness_and_space_but_not_by_their_memory(left, right, verdict):
+    for auto in (False, True):
+        assert equal_both_ways(left, right, auto) is verdict
+    assert (left == right) is verdict
+    assert len({left: 1, right: 2}) == (1 if verdict else 2)
 
 
 def test_window_buffers_in_types_compare_by_identity_and_are_mapped_whatever_their_size():
@@ -204,14 +251,16 @@ def test_reassigned_parameter_equals_its_renamed_form():
 
 
 def test_initial_values_are_mapped_inside_the_definition_field():
-    def carried():
-        init = var("init")
+    def carried(dtype=ir.INT64):
+        init = var("init", dtype)
         arg = ir.IterArg("c", init.type, init, S)
-        return ir.ForStmt(
-            var("i"), const(0), const(4), const(1), [arg], ir.YieldStmt([arg], S), [var("r")], S
-        )
+        body = ir.YieldStmt([arg], S)
+        counted = ir.ForStmt(var("i"), const(0), const(4), const(1), [arg], body, [var("r", dtype)], S)
+        return counted, ir.WhileStmt(ir.Lt(arg, const(4), ir.BOOL, S), [arg], body, [var("r", dtype)], S)
 
-    assert equal_both_ways(carried(), carried())
+    for one, two, other in zip(carried(), carried(), carried(ir.INT32), strict=True):
+        assert equal_both_ways(one, two)
+        assert not equal_both_ways(one, other)
 
 
 def test_programs_match_functions_by_name_and_symbols_across_functions():
@@ -371,6 +420,20 @@ def branch(value):
     )
 
 
+def taken(value):
+    return function(
+        [], ir.IfStmt(ir.ConstBool(True, S), assign(var(), const(value)), seq(), [], S), name="main"
+    )
+
+
+def two(second):
+    return function([], assign(var(), const(1)), assign(var(), second), name="main")
+
+
+def in_loop(second):
+    return function([], loop(seq(assign(var(), const(1)), assign(var(), second))), name="main")
+
+
 def nested(value):
     inner = ir.IfStmt(ir.ConstBool(True, S), assign(var(), const(value)), None, [], S)
     return function([], loop(inner), name="main")
@@ -397,6 +460,54 @@ def nested(value):
             program_of(branch(2)),
             "['main'].body[0].else_body.value.value",
             "int64_t value mismatch (1 != 2)",
+        ),
+        (
+            program_of(taken(1)),
+            program_of(taken(2)),
+            "['main'].body[0].then_body.value.value",
+            "int64_t value mismatch (1 != 2)",
+        ),
+        (
+            program_of(two(const(1))),
+            program_of(two(const(2))),
+            "['main'].body[1].value.value",
+            "int64_t value mismatch (1 != 2)",
+        ),
+        (
+            program_of(two(const(1))),
+            program_of(two(var())),
+            "['main'].body[1].value",
+            "Node type mismatch (ConstInt != Var)",
+        ),
+        (
+            program_of(in_loop(const(1))),
+            program_of(in_loop(const(2) + 1)),
+            "['main'].body[0].body[1].value",
+            "Node type mismatch (ConstInt != Add)",
+        ),
+        (
+            program_of(function([], loop(seq()), name="main")),
+            program_of(function([], loop(seq()).replace(stop=const(5)), name="main")),
+            "['main'].body[0].stop.value",
+            "int64_t value mismatch (4 != 5)",
+        ),
+        (
+            loop(seq()),
+            loop(seq()).replace(stop=const(5)),
+            "stop.value",
+            "int64_t value mismatch (4 != 5)",
+        ),
+        (
+            program_of(ir.Function("a", [], [ir.TensorType([4], ir.FP32)], seq(), S)),
+            program_of(ir.Function("a", [], [ir.TensorType([4], ir.FP16)], seq(), S)),
+            "['a'].return_types",
+            "TensorType dtype mismatch (fp32 != fp16)",
+        ),
+        (
+            program_of(function([], assign(var("x", ir.INT32), const(1)), name="main")),
+            program_of(function([], assign(var("x", ir.INT64), const(1)), name="main")),
+            "['main'].body[0].var",
+            "ScalarType dtype mismatch (int32 != int64)",
         ),
         (
             program_of(nested(1)),
@@ -450,6 +561,7 @@ def test_an_assigned_variable_is_renamed_and_a_read_one_only_under_auto_mapping(
     x, y, z, v, w = var("x"), var("y"), var("z"), var("v"), var("w")
     assert equal_both_ways(assign(x, y), assign(z, y))
     assert not equal_both_ways(assign(x, y), assign(x, z))
+    assert equal_both_ways(assign(x, y), assign(x, z), True)
     assert equal_both_ways(assign(x, y), assign(w, z), True)
     assert equal_both_ways(assign(v, v + 1), assign(w, w + 1))
 
@@ -464,3 +576,18 @@ def test_shared_symbols_swap_only_together_with_their_uses():
         assert equal_both_ways(reading(n, m, n), reading(m, n, m), auto)
         assert not equal_both_ways(reading(n, m, n), reading(m, n, n), auto)
     assert equal_both_ways(kernel(var("N1", ir.INDEX), 64), kernel(var("N2", ir.INDEX), 64))
+
+
+def test_functions_over_partial_tiles_and_scopes_that_refer_to_variables_are_hashable():
+    rows, tid = var("rows", ir.INDEX), ir.Var("tid", ir.ScalarType(ir.DataType.TASK_ID), S)
+    partial = ir.TileType([16, 16], ir.FP32, None, ir.TileView([rows, 16]), ir.Mem.Vec)
+    offset = ir.TileType([16, 16], ir.FP32, None, ir.TileView(start_offset=0), ir.Mem.Vec)
+    tiles = [ir.Var("t", partial, S), ir.Var("u", offset, S)]
+    scope = ir.SpmdScopeStmt(4, body=seq(), span=S).replace(
+        attrs={"task_id_var": tid, "predicate": ir.Gt(rows, const(0), ir.BOOL, S), "manual_dep_edges": [tid]}
+    )
+    f = ir.Function("f", tiles, [partial], seq(scope), S)
+    for auto in (False, True):
+        assert ir.structural_hash(f, auto) == ir.structural_hash(f.replace(name="g"), auto)
+        assert ir.structural_hash(scope, auto) == ir.structural_hash(scope.replace(attrs={}), auto)
+    assert not ir.structural_equal(scope, scope.replace(attrs={}))
