@@ -124,6 +124,44 @@ def test_statements_before_the_break_stay() -> None:
     ]
 
 
+def test_statements_before_a_continue_in_its_branch_stay() -> None:
+    body = seq(if_(ir.gt(i, c(3)), seq(bump(a, 5), CONTINUE)), bump(b, 2))
+    assert lowered(kernel(for_(body))) == [
+        "for i in pl.range(10):",
+        "    if i > 3:",
+        "        a = a + 5",
+        "    else:",
+        "        b = b + 2",
+    ]
+
+
+def test_what_follows_a_bare_break_goes() -> None:
+    assert lowered(kernel(for_(seq(bump(a, 1), BREAK, bump(b, 2))))) == [
+        "i__idx_v1 = 0",
+        "break__tmp_v0 = False",
+        "while i__idx_v1 < 10 and not break__tmp_v0:",
+        "    a = a + 1",
+        "    break__tmp_v0 = True",
+        "    if not break__tmp_v0:",
+        "        i__idx_v1 = i__idx_v1 + 1",
+    ]
+
+
+def test_a_step_that_is_not_constant_counts_up() -> None:
+    body = seq(if_(ir.gt(i, c(3)), BREAK), bump(b, 2))
+    loop = ir.ForStmt(i, c(0), c(9), ir.add(n, c(1)), [], body, [], S)
+    assert "while i__idx_v1 < 9 and not break__tmp_v0:" in lowered(kernel(loop))
+
+
+@pytest.mark.parametrize("kind", [ir.FunctionType.InCore, ir.FunctionType.AIC, ir.FunctionType.AIV])
+def test_every_kind_of_kernel_loses_its_breaks(kind: ir.FunctionType) -> None:
+    source = kernel(for_(seq(if_(ir.gt(i, c(3)), BREAK, CONTINUE), bump(b, 2))), kind=kind)
+    lowered(source)
+    properties = passes.ctrl_flow_transform().get_produced_properties()
+    verify = passes.PropertyVerifierRegistry.verify
+    assert verify(properties, source) and not verify(properties, passes.ctrl_flow_transform()(source))
+
+
 def test_break_in_the_else_branch_is_the_mirror_image() -> None:
     body = seq(if_(ir.lt(i, c(3)), bump(a, 1), BREAK), bump(b, 2))
     assert lowered(kernel(for_(body)))[3:10] == [
@@ -178,7 +216,18 @@ def test_a_while_with_break_gets_a_flag_and_no_index() -> None:
     body = seq(ir.AssignStmt(w, ir.sub(w, c(1)), S), if_(ir.eq(w, c(2)), BREAK), bump(b, 1))
     loop = ir.WhileStmt(ir.gt(w, c(0)), [], body, [], S)
     text = lowered(kernel(ir.AssignStmt(w, c(5), S), loop))
-    assert text[1:3] == ["break__tmp_v0 = False", "while w > 0 and not break__tmp_v0:"]
+    assert text == [
+        "w = 5",
+        "break__tmp_v0 = False",
+        "while w > 0 and not break__tmp_v0:",
+        "    w = w - 1",
+        "    if w == 2:",
+        "        break__tmp_v0 = True",
+        "        pl.yield_()",
+        "    else:",
+        "        b = b + 1",
+        "        pl.yield_()",
+    ]
 
 
 def test_break_and_continue_in_one_loop() -> None:

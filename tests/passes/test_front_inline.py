@@ -233,6 +233,29 @@ def test_an_assigned_parameter_rebinds_the_variable_of_the_caller() -> None:
     assert_same(passes.convert_to_ssa()(result), expected)
 
 
+@pytest.mark.parametrize("annotation", ["I", "pl.Out[T(4, 4)]", "pl.InOut[T(4, 4)]"])
+def test_the_caller_reads_what_the_body_made_of_its_argument(annotation: str) -> None:
+    """Whatever the direction of the parameter is, its assignment is one of the caller's variable."""
+    is_scalar = annotation == "I"
+    type_ = "I" if is_scalar else "T(4, 4)"
+    step = "a * 2" if is_scalar else "pl.add(a, a)"
+    helpers = f"""
+    @pl.inline
+    def double(self, a: {annotation}) -> {type_}:
+        a = {step}
+        return a
+"""
+    main = f"""
+    @opaque
+    def main(self, x: {annotation}) -> tuple[{type_}, {type_}]:
+        q = self.double(x)
+        return q, x
+    """
+    doubled = "x * 2" if is_scalar else "pl.add(x, x)"
+    expected = main.replace("q = self.double(x)", f"x = {doubled}\n        q = x")
+    assert_same(passes.convert_to_ssa()(inlined(with_main(main, helpers))), program(expected))
+
+
 def test_an_argument_expression_is_evaluated_before_the_body_changes_its_variable() -> None:
     helpers = """
     @pl.inline

@@ -126,7 +126,13 @@ def test_a_loop_with_one_trip_becomes_its_body(bounds: tuple[ir.Expr, ...]) -> N
 
 
 def test_parallel_loops_and_loops_with_attributes_stay() -> None:
-    for options in ({"kind": ir.ForKind.Parallel}, {"attrs": {"note": 1}}):
+    pipeline = {"kind": ir.ForKind.Pipeline, "attrs": {"pipeline_stages": 2}}
+    for options in (
+        {"kind": ir.ForKind.Parallel},
+        {"kind": ir.ForKind.Pipeline},
+        pipeline,
+        {"attrs": {"note": 1}},
+    ):
         (loop,) = body_of(for_(ir.EvalStmt(op("f", x), S), c(0), c(1), **options))
         assert isinstance(loop, ir.ForStmt)
 
@@ -196,6 +202,31 @@ def test_a_branch_knows_its_condition_and_forgets_it_afterwards() -> None:
     assert isinstance(first.then_body, ir.EvalStmt)
     assert isinstance(first.condition, ir.Lt) and first.condition.right is n
     assert isinstance(second, ir.IfStmt)
+
+
+def test_the_results_of_a_branch_that_stays_have_simplified_types() -> None:
+    size = var("size")
+    shaped = ir.TensorType([size, 4], ir.DataType.FP32)
+    y, z, r = var("y", shaped), var("z", shaped), var("r", shaped)
+
+    def branch(name: str, made: ir.Var) -> ir.Stmt:
+        call = ir.Call(ir.Op(f"tensor.{name}"), [x], shaped, S)
+        return ir.SeqStmts([ir.AssignStmt(made, call, S), ir.YieldStmt([made], S)], S)
+
+    stmts = [
+        ir.AssignStmt(size, ir.add(c(2), c(3)), S),
+        ir.IfStmt(ir.lt(c(3), n), branch("f", y), branch("g", z), [r], S),
+        ir.ReturnStmt([r], S),
+    ]
+    kept, last = body_of(*stmts)
+    (result,) = kept.return_vars
+    assert result is last.value[0] and result.type.shape[0].value == 5
+    assert (
+        passes.PropertyVerifierRegistry.verify(
+            passes.get_structural_properties(), passes.simplify()(of_body(*stmts))
+        )
+        == []
+    )
 
 
 def test_a_condition_on_a_reassigned_variable_is_not_believed() -> None:

@@ -82,18 +82,60 @@ def main(self, x: T(4, 4)) -> T(4, 4):
     acc = x
     for i in pl.range(10):
         acc = pl.add(acc, x)
-    for j in pl.range(10):
+    for i in pl.range(10):
         acc = pl.mul(acc, x)
     return acc
 """
     )
     first, second = (s for s in statements(result) if isinstance(s, ir.ForStmt))
-    assert first.loop_var.name_hint == "i__idx_v0" and second.loop_var.name_hint == "j__idx_v0"
+    assert first.loop_var is not second.loop_var
+    assert first.loop_var.name_hint == second.loop_var.name_hint == "i__idx_v0"
     assert (hints(first.iter_args), hints(first.return_vars)) == (["acc__iter_v1"], ["acc__rv_v2"])
     assert targets(first.body) == ["acc__ssa_v3"]
     assert (hints(second.iter_args), hints(second.return_vars)) == (["acc__iter_v4"], ["acc__rv_v5"])
     assert targets(second.body) == ["acc__ssa_v6"]
     assert first.iter_args[0].initValue.name_hint == "acc__ssa_v0"
+
+
+def test_a_parameter_that_a_loop_stores_into_is_carried() -> None:
+    result = function(
+        converted(
+            program(
+                """
+@incore
+def main(self, x: T(4, 4), o: pl.Out[T(4, 4)]) -> T(4, 4):
+    for i in pl.range(4):
+        t = pl.load(x, [0, 0], [4, 4])
+        o = pl.store(t, [0, 0], o)
+    return o
+"""
+            )
+        ),
+        "main",
+    )
+    loop = the(ir.ForStmt, result)
+    assert (hints(loop.iter_args), hints(loop.return_vars)) == (["o__iter_v1"], ["o__rv_v2"])
+    assert targets(loop.body) == ["t__ssa_v0", "o__ssa_v3"]
+
+
+def test_a_branch_in_a_loop_merges_with_the_carried_value() -> None:
+    result = main(
+        """
+def main(self, x: T(4, 4), n: I) -> T(4, 4):
+    y = x
+    for i in pl.range(4):
+        if i > n:
+            if i > 2:
+                y = pl.add(y, x)
+    return y
+"""
+    )
+    loop = the(ir.ForStmt, result)
+    outer = the(ir.IfStmt, loop.body)
+    inner = the(ir.IfStmt, outer.then_body)
+    assert (hints(inner.return_vars), hints(outer.return_vars)) == (["y__phi_v4"], ["y__phi_v5"])
+    assert hints(inner.else_body.value) == hints(outer.else_body.value) == ["y__iter_v1"]
+    assert hints(ir.get_last_yield_stmt(loop.body).value) == ["y__phi_v5"]
 
 
 def test_a_branch_without_else_merges_with_the_old_version() -> None:
@@ -205,6 +247,28 @@ def test_existing_carried_values_come_first_and_keep_their_names() -> None:
     assert ssa_errors(result) == []
 
 
+def test_escaping_values_follow_the_carried_ones_each_ordered_by_name() -> None:
+    acc, out = ir.IterArg("acc", SCALAR, ir.ConstInt(0, INDEX, S), S), ir.Var("out", SCALAR, S)
+    n, i, a, b, y, z = (ir.Var(name, SCALAR, S) for name in ("n", "i", "a", "b", "y", "z"))
+    bounds = [ir.ConstInt(value, INDEX, S) for value in (0, 4, 1)]
+    new = [ir.AssignStmt(var, ir.add(i, n), S) for var in (z, y)]
+    old = [ir.AssignStmt(var, ir.add(var, i), S) for var in (b, a)]
+    body = ir.SeqStmts([*new, *old, ir.YieldStmt([ir.add(acc, i)], S)], S)
+    loop = ir.ForStmt(i, *bounds, [acc], body, [out], S)
+    starts = [ir.AssignStmt(var, n, S) for var in (b, a)]
+    result = converted(of_body(*starts, loop, ir.ReturnStmt([out, z, y, a, b], S), params=[n]))
+    carried = the(ir.ForStmt, function(result, "main"))
+    assert hints(carried.iter_args) == ["acc", "a__iter_v1", "b__iter_v1", "y__iter_v0", "z__iter_v0"]
+    assert hints(carried.return_vars) == ["out", "a__rv_v2", "b__rv_v2", "y__rv_v1", "z__rv_v1"]
+    assert hints(ir.get_last_yield_stmt(carried.body).value[1:]) == [
+        "a__ssa_v3",
+        "b__ssa_v3",
+        "y__ssa_v2",
+        "z__ssa_v2",
+    ]
+    assert ssa_errors(result) == []
+
+
 def test_an_escaping_variable_starts_from_an_output_parameter_of_its_type() -> None:
     result = main(
         """
@@ -311,16 +375,17 @@ def test_a_yield_stays_inside_a_transparent_scope() -> None:
 
 
 def test_types_that_mention_a_renamed_scalar_are_renamed() -> None:
-    n, x, y = ir.Var("n", SCALAR, S), ir.Var("x", TENSOR, S), ir.Var("y", TENSOR, S)
-    type_ = ir.TensorType([n, 4], ir.DataType.FP32)
+    n, m, x, y = *(ir.Var(name, SCALAR, S) for name in "nm"), *(ir.Var(name, TENSOR, S) for name in "xy")
+    type_ = ir.TensorType([n, 4], ir.DataType.FP32, None, ir.TensorView([], ir.TensorLayout.ND, [m, 4]))
     value = ir.Call(ir.Op("tensor.slice"), [x], type_, S)
     alias = ir.Var("z", TENSOR, S)
     result = function(
-        converted(of_body(ir.AssignStmt(y, value, S), ir.AssignStmt(alias, y, S), params=[n, x])), "main"
+        converted(of_body(ir.AssignStmt(y, value, S), ir.AssignStmt(alias, y, S), params=[n, m, x])), "main"
     )
     first, second = statements(result)
     assert first.value.type.shape[0] is result.params[0]
     assert first.var.type.shape[0] is result.params[0]
+    assert first.var.type.tensor_view.valid_shape[0] is result.params[1]
     assert second.var.type is first.var.type
 
 

@@ -79,6 +79,17 @@ def test_bodies_of_loops_branches_and_scopes_are_normalised() -> None:
     assert body.stmts[2].body is d
 
 
+def test_a_yield_in_a_nested_sequence_stays_last() -> None:
+    zero, acc, a = ir.ConstInt(0, INDEX, S), ir.IterArg("acc", TENSOR, x, S), assign()
+    end = ir.YieldStmt([acc], S)
+    body = seq(seq(a), seq(seq(end)))
+    loop = ir.ForStmt(ir.Var("i", SCALAR, S), zero, n, n, [acc], body, [y], S)
+    assert body_after(passes.normalize_stmt_structure, loop).body.stmts == [a, end]
+    once = passes.normalize_stmt_structure()(of_body(loop))
+    produced = passes.normalize_stmt_structure().get_produced_properties()
+    assert passes.PropertyVerifierRegistry.verify(produced, once) == []
+
+
 def test_normalisation_is_idempotent_and_keeps_what_is_normal() -> None:
     source = of_body(seq(assign(), ir.ReturnStmt([x], S)))
     assert passes.normalize_stmt_structure()(source) is source
@@ -143,6 +154,19 @@ def test_returned_and_yielded_calls_are_hoisted() -> None:
 
 
 def test_a_single_statement_body_is_wrapped_inside_itself() -> None:
+    inner = ir.AssignStmt(y, op("f", op("a", x)), S)
+    zero = ir.ConstInt(0, INDEX, S)
+    bodies = (
+        ir.IfStmt(ir.gt(n, zero), seq(), inner, [], S),
+        ir.ForStmt(ir.Var("i", SCALAR, S), zero, n, n, [], inner, [], S),
+        ir.WhileStmt(ir.gt(n, zero), [], inner, [], S),
+    )
+    for stmt in bodies:
+        (result,) = flattened(stmt)
+        body = result.else_body if isinstance(result, ir.IfStmt) else result.body
+        assert calls(statements(body)) == ["t__tmp_v0 = a", "y = f"]
+    alone = body_after(passes.flatten_call_expr, inner)
+    assert isinstance(alone, ir.SeqStmts) and calls(alone.stmts) == ["t__tmp_v0 = a", "y = f"]
     scope = ir.InCoreScopeStmt(body=ir.AssignStmt(y, op("f", op("a", x)), S), span=S)
     (stmt,) = flattened(scope)
     assert calls(statements(stmt.body)) == ["t__tmp_v0 = a", "y = f"]
@@ -174,6 +198,22 @@ def test_arguments_of_a_submit_are_hoisted_and_its_deps_stay() -> None:
     assert calls(stmts) == ["t__tmp_v0 = a"]
     assert stmts[1].expr.deps[0] is dep
     assert isinstance(stmts[1].expr.predicate.left, ir.Call)
+
+
+def test_a_submit_in_an_argument_or_a_yield_is_hoisted() -> None:
+    task = ir.ScalarType(ir.DataType.TASK_ID)
+
+    def submit(*args: ir.Expr) -> ir.Submit:
+        return ir.Submit(ir.GlobalVar("k"), list(args), [], {}, {}, task, S)
+
+    nested = submit()
+    first, second = flattened(ir.EvalStmt(submit(nested), S))
+    assert first.value is nested and second.expr.args[0] is first.var
+    result = ir.Var("r", task, S)
+    branch = ir.IfStmt(ir.gt(n, n), ir.YieldStmt([nested], S), ir.YieldStmt([submit()], S), [result], S)
+    (stmt,) = flattened(branch)
+    hoisted, end = statements(stmt.then_body)
+    assert hoisted.value is nested and end.value[0] is hoisted.var
 
 
 def test_call_attributes_and_keywords_survive() -> None:

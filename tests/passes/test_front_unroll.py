@@ -127,17 +127,28 @@ def test_leading_comments_of_the_loop_go_to_the_first_copy() -> None:
     assert first.leading_comments == ["three times"] and second.leading_comments == []
 
 
-def test_other_loops_keep_their_header_and_unchanged_functions_their_identity() -> None:
-    source = program(
-        """
-    @opaque
-    def main(self, x: T(4, 4)) -> T(4, 4):
-        for i in pl.range(4):
-            x = pl.add(x, x)
+@pytest.mark.parametrize("header", ["pl.range(4)", "pl.parallel(4)", "pl.pipeline(4, stage=2)", "while"])
+def test_other_loops_keep_their_header_and_unchanged_functions_their_identity(header: str) -> None:
+    opening = "while n > 2:" if header == "while" else f"for i in {header}:"
+
+    def of_body(*lines: str) -> ir.Program:
+        body = "\n".join("            " + line for line in lines)
+        return program(
+            f"""
+    @incore
+    def main(self, x: T(4, 4), n: I) -> T(4, 4):
+        {opening}
+            n = n - 1
+{body}
         return x
     """
-    )
+        )
+
+    step = "x = pl.add(x, x)"
+    source = of_body(step)
     assert passes.unroll_loops()(source) is source
+    copies = unrolled(of_body("for k in pl.unroll(2):", "    " + step))
+    ir.assert_structural_equal(copies, of_body(step, step), enable_auto_mapping=True)
 
 
 def test_an_unrolled_loop_inside_another_loop_is_expanded() -> None:

@@ -249,6 +249,8 @@ def test_a_pass_that_breaks_what_it_produces_is_caught_only_in_a_pipeline() -> N
     with pytest.raises(pypto.Error, match=r"Verification failed after 'Broken' for properties \{SSAForm\}:"):
         pipeline(broken).run(program(SOURCE))
     pipeline(returning(not_ssa())).run(program(SOURCE))
+    with PassContext([], VerificationLevel.NONE):
+        pipeline(broken).run(program(SOURCE))
 
 
 def test_a_property_is_verified_once_until_it_is_invalidated() -> None:
@@ -304,6 +306,35 @@ def test_reports_for_none_one_and_two_findings() -> None:
     )
 
 
+def test_each_rule_is_reported_under_its_name() -> None:
+    n, y = ir.Var("n", SCALAR, S), ir.Var("y", SCALAR, S)
+
+    def body(*stmts: ir.Stmt) -> ir.Program:
+        kernel = ir.Function(
+            "k", [(ir.Var("o", SCALAR, S), ir.ParamDirection.InOut)], [], ir.SeqStmts([], S), S
+        )
+        return ir.Program([ir.Function("main", [n], [], ir.flatten_stmts(list(stmts), S), S), kernel], "P", S)
+
+    call = ir.Call(ir.GlobalVar("k"), [n], SCALAR, S)
+    cases = {
+        "SSAVerify": (IRProperty.SSAForm, not_ssa()),
+        "TypeCheck": (IRProperty.TypeChecked, ill_typed()),
+        "NoNestedCall": (IRProperty.NoNestedCalls, body(ir.AssignStmt(y, ir.add(call, n), S))),
+        "BreakContinueCheck": (IRProperty.BreakContinueValid, body(ir.BreakStmt(S))),
+        "UseAfterDefCheck": (IRProperty.UseAfterDef, body(ir.EvalStmt(y, S))),
+        "InOutUseDiscipline": (IRProperty.InOutUseValid, body(ir.EvalStmt(call, S), ir.ReturnStmt([n], S))),
+    }
+    for name, (prop, source) in cases.items():
+        found = passes.PropertyVerifierRegistry.verify(property_set(prop), source)
+        assert {each.rule_name for each in found} == {name}
+    acc, result = ir.IterArg("acc", SCALAR, n, S), ir.Var("r", SCALAR, S)
+    loop = ir.ForStmt(ir.Var("i", SCALAR, S), n, n, n, [acc], ir.YieldStmt([acc], S), [result], S)
+    source = body(ir.AssignStmt(y, n, S), loop)
+    registry = passes.DiagnosticCheckRegistry
+    warnings = registry.run_checks(registry.get_all_checks(), DiagnosticPhase.PRE_PIPELINE, source)
+    assert [each.rule_name for each in warnings] == ["UnusedVariableCheck", "UnusedControlFlowResultCheck"]
+
+
 # --- the diagnostics channel ---
 
 UNUSED = SOURCE.replace("    return y", "    u = pl.mul(x, x)\n    return y")
@@ -334,6 +365,20 @@ def test_warnings_are_silent_when_the_phase_is_none_or_the_check_is_disabled(
     disabled = DiagnosticCheckSet()
     disabled.insert(DiagnosticCheck.UnusedVariable)
     assert logged(capfd, PassContext([], disabled_diagnostics=disabled)) == []
+
+
+def test_unused_results_of_control_flow_are_silent_unless_a_context_enables_the_check(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = SOURCE.replace("    return y", "    for i in pl.range(3):\n        x = pl.add(x, y)\n    return y")
+    source = passes.convert_to_ssa()(program(text))
+    PassPipeline().run(source)
+    assert "UnusedControlFlowResultCheck" not in capfd.readouterr().err
+    with PassContext([], disabled_diagnostics=DiagnosticCheckSet()):
+        PassPipeline().run(source)
+    assert (
+        "[UnusedControlFlowResultCheck] (pipeline_input) Unused result 'x__rv_v2'" in capfd.readouterr().err
+    )
 
 
 def test_a_diagnostic_instrument_replaces_the_channel(capfd: pytest.CaptureFixture[str]) -> None:

@@ -140,6 +140,30 @@ def test_a_dump_needs_a_directory_and_a_program(tmp_path: Path) -> None:
         manager().run_passes(function, dump_ir=True, output_dir=tmp_path)  # type: ignore[arg-type]
 
 
+def test_a_dump_runs_under_the_settings_of_the_active_context(tmp_path: Path) -> None:
+    seen: list[PassContext] = []
+    look = passes.CallbackInstrument(after_pass=lambda p, _: seen.append(PassContext.current()), name="Look")
+    nothing = passes.DiagnosticCheckSet()
+    settings = (
+        passes.VerificationLevel.NONE,
+        passes.DiagnosticPhase.POST_PASS,
+        nothing,
+        MemoryPlanner.DSA_RP,
+        True,
+        passes.RuntimeKind.HOST_BUILD_GRAPH,
+    )
+    with PassContext([look], *settings):
+        manager().run_passes(program(SOURCE), dump_ir=True, output_dir=tmp_path)
+    inner = seen[0]
+    assert [each.get_name() for each in inner.get_instruments()] == ["Look", "IRDump"]
+    assert inner.get_verification_level() is passes.VerificationLevel.NONE
+    assert inner.get_diagnostic_phase() is passes.DiagnosticPhase.PRE_PIPELINE
+    assert inner.get_disabled_diagnostics() == nothing
+    assert inner.get_memory_planner() is MemoryPlanner.DSA_RP
+    assert inner.get_enable_pypto_l0c_double_buffer() is True
+    assert inner.get_runtime() is passes.RuntimeKind.HOST_BUILD_GRAPH
+
+
 def test_dumps_written_before_a_failure_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(source: ir.Program) -> ir.Program:
         raise KeyError("stop")

@@ -202,8 +202,11 @@ def test_the_recommended_length_is_that_of_the_backend():
     assert "recommended >= 128B for backend a5" in hints(moving(31))[0].message
 
 
-def test_rows_are_not_judged_without_a_backend():
+def test_rows_are_not_judged_without_a_backend(capfd: pytest.CaptureFixture[str]):
     assert hints(moving(16)) == []
+    with passes.PassContext([]):
+        passes.PassPipeline().run(moving(16))
+    assert "perf_hint" not in capfd.readouterr().err
 
 
 def test_equal_hints_at_one_place_are_counted():
