@@ -271,6 +271,15 @@ tensors(
     a=floats(3, 1, 7),
     b=floats(1, 5, 7),
 )
+for _left, _right in (((3, 1, 7), (5, 7)), ((5, 7), (3, 5, 1)), ((1,), (7,)), ((7,), (1,))):
+    for _dtype in (np.float16, np.int32):
+        tensors(
+            f"quotient_of_{_left}_and_{_right}_of_{np.dtype(_dtype).name}",
+            f"o = pl.assemble(o, pl.div(a, b), {[0] * max(len(_left), len(_right))})",
+            lambda a, b: np.trunc(a / b).astype(a.dtype) if a.dtype == np.int32 else a / b,
+            a=(floats(*_left) * 99).astype(_dtype),
+            b=indices(*_right, below=9, dtype=_dtype) - _dtype(10),
+        )
 tensors(
     "comparisons_repeat_their_operands",
     "o = pl.assemble(o, pl.cmp(a, b, cmp_type=4), [0, 0, 0])",

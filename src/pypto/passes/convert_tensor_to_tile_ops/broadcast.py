@@ -58,6 +58,8 @@ def divide(k: KernelLowering, call: ir.Call) -> ir.Expr:
         _rounded(k, operand, dtype, name)
         for operand, name in zip(_operands(k, call), ("div_lhs_cast", "div_rhs_cast"), strict=True)
     )
+    if len(result_shape(call)) != 2:
+        lhs, rhs = _repeated(k, call, lhs), _repeated(k, call, rhs)
     lhs = _expand_to_result(k, call, lhs, rhs)
     if not _is_full(rhs, call):
         if dtype in _ROW_EXPAND_DIV_DTYPES:
@@ -148,6 +150,16 @@ def _expand_to_result(k: KernelLowering, call: ir.Call, narrow: ir.Expr, other: 
         rows, columns = rows, shape[1]
     name = "tile.col_expand" if _is_one(rows) and not _is_one(shape[0]) else "tile.row_expand"
     return k.let("expanded", k.op(name, [target, narrow]))
+
+
+def _repeated(k: KernelLowering, call: ir.Call, narrow: ir.Expr) -> ir.Expr:
+    """`narrow` with the shape of the result, of any rank: a product with ones repeats and keeps each value."""
+    if _is_full(narrow, call):
+        return narrow
+    dtype = tile_type(narrow).dtype
+    one = ir.ConstFloat(1.0, dtype, k.span) if dtype.is_float() else ir.ConstInt(1, dtype, k.span)
+    ones = k.let("ones", k.op("tile.full", [tuple_of(k, result_shape(call)), one], dtype=dtype))
+    return k.let("repeated", k.op("tile.mul", [ones, narrow]))
 
 
 def _with_region_of(k: KernelLowering, tile: ir.Expr, other: ir.Expr) -> ir.Expr:
