@@ -146,11 +146,8 @@ def _restamped(
         if not value.is_integer():
             raise ValueError(f"{value} is not an integer, but the elements are {elements}")
         return ConstInt(int(value), elements, span)
-    if elements is None:
-        return ConstInt(value, int_dtype, span)
-    return (
-        ConstFloat(float(value), elements, span) if elements.is_float() else ConstInt(value, elements, span)
-    )
+    dtype = int_dtype if elements is None else elements
+    return ConstFloat(float(value), dtype, span) if dtype.is_float() else ConstInt(value, dtype, span)
 
 
 def _normalize_const_to_dtype(

@@ -62,6 +62,16 @@ def test_float_literal_on_ints_gives_fp32_and_typed_constants_stay() -> None:
     assert T.mul(half, ir.ConstFloat(2.0, ir.FP16, NOWHERE)).type.dtype is ir.FP16
 
 
+def test_ints_meet_boolean_elements_as_fp32_in_arithmetic_and_as_int32_on_bits() -> None:
+    flags = tensor([8], ir.BOOL)
+    for build in (T.add, T.mul, T.fmod, T.maximum, T.minimum, T.cmp, T.expands, T.muls):
+        call = build(flags, 2)
+        scalar = call.args[1]
+        assert isinstance(scalar, ir.ConstFloat) and scalar.value == 2.0
+        assert scalar.dtype is ir.FP32 and call.type.dtype is ir.FP32
+    rejects(lambda: T.ands(flags, 2), "integer tensor dtype", "bool")
+
+
 def test_index_scalar_needs_a_cast() -> None:
     rejects(lambda: T.add(tensor([8], ir.INT16), n), "index", "pl.cast(<value>, pl.INT16)")
     rejects(lambda: T.mul(tensor([8]), n), "index", "pl.cast(<value>, pl.INT32)")
@@ -534,3 +544,9 @@ def test_aliases_are_the_same_functions() -> None:
     from pypto.ir.op import tensor as by_level
 
     assert by_level is tensor_ops
+
+
+def test_operands_of_partial_operators_are_named_as_those_of_other_pairs() -> None:
+    x = tensor([4, 8])
+    for build in (T.part_add, T.part_mul, T.part_max, T.part_min):
+        assert build(lhs=x, rhs=x).args[1] is x

@@ -7,7 +7,7 @@ attributes, or with arguments that are no expressions, have hand-written builder
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from pypto.core.dtype import DataType
@@ -32,6 +32,7 @@ __all__ = [
     "scalar_for",
     "simple",
     "typed_constant",
+    "with_integer",
     "with_scalar",
 ]
 
@@ -40,7 +41,8 @@ Builder = Callable[..., Call]
 _KEYWORDS = frozenset({"and", "or", "not"})
 
 expr = _normalize_expr
-scalar_for = _normalize_scalar_operand
+#: the scalar of an arithmetic operator: elements without literals of their own (BOOL) meet an int as FP32
+scalar_for = partial(_normalize_scalar_operand, fallback_int_dtype=DataType.FP32)
 typed_constant = _normalize_const_to_dtype
 
 
@@ -88,11 +90,16 @@ def simple(op_name: str) -> Builder:
     return _named(_simple_factory(required, optional)(definition, create_call, at), op_name)
 
 
-def with_scalar(op_name: str) -> Builder:
+def with_scalar(op_name: str, normalised: Callable[..., Expr] = scalar_for) -> Builder:
     """The builder of an operator whose second operand is a scalar, normalised against the first."""
     definition = definition_of(op_name)
     names = tuple(p.name for p in definition.params)
-    return _named(_scalar_factory(names)(definition, create_call, at, _normalize_scalar_operand), op_name)
+    return _named(_scalar_factory(names)(definition, create_call, at, normalised), op_name)
+
+
+def with_integer(op_name: str) -> Builder:
+    """As :func:`with_scalar` for an operator on bits, where an int stays one."""
+    return with_scalar(op_name, _normalize_scalar_operand)
 
 
 def _named(build: Builder, op_name: str) -> Builder:

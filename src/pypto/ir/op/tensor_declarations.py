@@ -52,7 +52,7 @@ def _declare_elementwise() -> None:
         register(f"tensor.{leaf}", _LHS_ANY, rules.binary(f"tensor.{leaf}"), meaning=Elementwise(formula))
     for leaf, formula in _PARTIAL.items():
         rule = rules.binary(f"tensor.{leaf}", carries=False)
-        register(f"tensor.{leaf}", "src0: tensor, src1: tensor", rule, meaning=Partial(formula))
+        register(f"tensor.{leaf}", _LHS_RHS, rule, meaning=Partial(formula))
     register(
         "tensor.div",
         _LHS_RHS,

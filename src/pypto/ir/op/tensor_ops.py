@@ -24,6 +24,7 @@ from pypto.ir.op.build import (
     scalar_for,
     simple,
     typed_constant,
+    with_integer,
     with_scalar,
 )
 from pypto.ir.types import ScalarType, TensorType
@@ -372,8 +373,8 @@ part_add, part_mul = simple("tensor.part_add"), simple("tensor.part_mul")
 part_max, part_min = simple("tensor.part_max"), simple("tensor.part_min")
 and_, or_, xor = simple("tensor.and"), simple("tensor.or"), simple("tensor.xor")
 shl, shr, not_ = simple("tensor.shl"), simple("tensor.shr"), simple("tensor.not")
-ands, ors, xors = with_scalar("tensor.ands"), with_scalar("tensor.ors"), with_scalar("tensor.xors")
-shls, shrs = with_scalar("tensor.shls"), with_scalar("tensor.shrs")
+ands, ors, xors = with_integer("tensor.ands"), with_integer("tensor.ors"), with_integer("tensor.xors")
+shls, shrs = with_integer("tensor.shls"), with_integer("tensor.shrs")
 
 # --- unary ----------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from pypto.ir.op.build import (
     literal_of,
     scalar_for,
     simple,
+    with_integer,
     with_scalar,
 )
 from pypto.ir.op.tensor_ops import (
@@ -334,8 +335,8 @@ addc, subc = simple("tile.addc"), simple("tile.subc")
 addsc, subsc = with_scalar("tile.addsc"), with_scalar("tile.subsc")
 and_, or_, xor = simple("tile.and"), simple("tile.or"), simple("tile.xor")
 shl, shr, not_ = simple("tile.shl"), simple("tile.shr"), simple("tile.not")
-ands, ors, xors = with_scalar("tile.ands"), with_scalar("tile.ors"), with_scalar("tile.xors")
-shls, shrs = with_scalar("tile.shls"), with_scalar("tile.shrs")
+ands, ors, xors = with_integer("tile.ands"), with_integer("tile.ors"), with_integer("tile.xors")
+shls, shrs = with_integer("tile.shls"), with_integer("tile.shrs")
 expands = with_scalar("tile.expands")
 prelu, sel = simple("tile.prelu"), simple("tile.sel")
 

@@ -153,7 +153,7 @@ def _expand_to_result(k: KernelLowering, call: ir.Call, narrow: ir.Expr, other: 
 
 
 def _repeated(k: KernelLowering, call: ir.Call, narrow: ir.Expr) -> ir.Expr:
-    """`narrow` with the shape of the result, of any rank: a product with ones repeats and keeps each value."""
+    """`narrow` with the shape of the result, of any rank: a product with ones keeps each value."""
     if _is_full(narrow, call):
         return narrow
     dtype = tile_type(narrow).dtype
