@@ -85,6 +85,8 @@ def test_unary_dtype_rules() -> None:
     rejects(lambda: T.log(ints), "an FP16 or FP32", "int32")
     rejects(lambda: T.not_(tensor([8], ir.INT32)), "INT16 or UINT16")
     rejects(lambda: T.recip(ints, high_precision=True), "high_precision")
+    for dtype in (ir.BF16, ir.INT32):
+        assert T.rsqrt(tensor([8], dtype), True).kwargs == {"high_precision": True}
 
 
 def test_division_takes_four_dtypes_and_a_tensor_for_high_precision() -> None:
@@ -320,7 +322,12 @@ def test_reshape_of_a_column_major_source_and_explicit_valid_shape() -> None:
     rejects(lambda: T.reshape(column, [6]), "not stored row-major")
     assert valid(T.reshape(tensor([64, 64]), [4096], [128])) == [128]
     rejects(lambda: T.reshape(tensor([16, 64], valid=[5, 64]), [1024], [321]), "source-derived extent")
-    rejects(lambda: T.reshape(tensor([16, 64]), [1024], [-1]), "must be provably >= 0")
+    for unknown in (-1, n, ir.min_(n, const(1024))):
+        rejects(lambda extent=unknown: T.reshape(tensor([16, 64]), [1024], [extent]), "must be provably >= 0")
+    bounded = ir.max_(ir.min_(n, const(1024)), const(0))
+    assert valid(T.reshape(tensor([16, 64]), [1024], [bounded])) == [str(bounded)]
+    carried = T.reshape(tensor([16, 64], valid=[n, 64]), [1, 16, 64], [1, n, 64])
+    assert carried.type.tensor_view.valid_shape[1] is n
 
 
 def test_transpose_swaps_strides_and_toggles_the_layout() -> None:
@@ -494,6 +501,7 @@ def test_scatter_forms() -> None:
 
 def test_concat_and_expands() -> None:
     assert shape(T.concat(tensor([4, 8]), tensor([4, 16]))) == [4, 24]
+    assert str(T.concat(tensor([4, 8]), tensor([4, N])).type.shape[1]) == "8 + N"
     rejects(lambda: T.concat(tensor([4, 8]), tensor([5, 8])), "row count must match")
     rejects(lambda: T.concat(tensor([4, 8]), tensor([4, 8], ir.FP16)), "same dtype")
     assert T.expands(tensor([4, 8], ir.INT32), 1.5).type.dtype is ir.FP32

@@ -104,8 +104,8 @@ def _declare_unary() -> None:
     for leaf in ("exp", "sqrt"):
         rule = rules.unary(f"tensor.{leaf}", floats=True)
         register(f"tensor.{leaf}", "input: tensor", rule, meaning=Elementwise(f"{leaf}(a)"))
-    for leaf in ("rsqrt", "recip"):
-        rule = rules.unary(f"tensor.{leaf}", floats=True)
+    for leaf, precise in (("rsqrt", None), ("recip", (dt.FP16, dt.FP32))):
+        rule = rules.unary(f"tensor.{leaf}", floats=True, precise=precise)
         register(
             f"tensor.{leaf}",
             "input: tensor",

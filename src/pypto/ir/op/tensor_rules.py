@@ -140,8 +140,11 @@ def bitwise_scalar(op: str, *, shift: bool = False, carries: bool = True) -> Ded
     return deduce
 
 
-def unary(op: str, *, floats: bool = False, allowed: DtypeRule = None, hint: str = "") -> Deduce:
-    """One tensor. ``floats``: an integer input gives FP32. ``allowed``: accepted element types."""
+def unary(
+    op: str, *, floats: bool = False, allowed: DtypeRule = None, precise: DtypeRule = None, hint: str = ""
+) -> Deduce:
+    """One tensor. ``floats``: an integer input gives FP32. ``allowed``: accepted element types; ``precise``:
+    those for which a high-precision form exists."""
 
     def deduce(args: Args, kwargs: Kwargs) -> Type:
         source = tensor_of(args[0])
@@ -150,7 +153,7 @@ def unary(op: str, *, floats: bool = False, allowed: DtypeRule = None, hint: str
             wanted = " or ".join(each.member for each in allowed)
             article = "an" if wanted[0] in "AEFIO" else "a"
             raise ValueError(f"The operator {op} requires {article} {wanted} input, got {dtype}{hint}")
-        if kwargs.get("high_precision") and dtype not in (dt.FP16, dt.FP32):
+        if precise is not None and kwargs.get("high_precision") and dtype not in precise:
             raise ValueError(f"The operator {op} supports high_precision only for FP16 or FP32, got {dtype}")
         return tensor_like(source, dt.FP32 if floats and not dtype.is_float() else dtype)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pypto.core.dtype import DataType
+from pypto.ir import scalar_ops
 from pypto.ir.enums import PadValue, TensorLayout
 from pypto.ir.expr import ConstFloat, ConstInt, Expr
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.extents import (
     ONE,
+    ZERO,
     add,
     all_same,
     as_int,
@@ -271,7 +273,9 @@ def _explicit_valid(op: str, valid: Extents, shape: Extents, mapped: Extents | N
         )
     limit = shape if mapped is None else mapped
     for i, extent in enumerate(valid):
-        if negative(extent):
+        if same(extent, limit[i]):
+            continue  # an extent that the source has already is none that could be negative
+        if less_equal(ZERO, extent) is not True:
             raise ValueError(f"The operator {op}: valid_shape[{i}] {show(extent)} must be provably >= 0")
         if less_equal(extent, limit[i]) is not True:
             raise ValueError(
@@ -345,7 +349,9 @@ def concat_shape(op: str, a: Extents, a_dtype: DataType, b: Extents, b_dtype: Da
         raise ValueError(f"The operator {op} requires the same dtype, got {a_dtype} and {b_dtype}")
     if equal(a[0], b[0]) is False:
         raise ValueError(f"The operator {op}: row count must match, got {show(a[0])} and {show(b[0])}")
-    return [a[0], add(a[1], b[1])]
+    both = (as_int(a[1]), as_int(b[1]))
+    columns = scalar_ops.add(a[1], b[1]) if None in both else add(a[1], b[1])
+    return [a[0], columns]
 
 
 def view(args: Args, kwargs: Kwargs) -> Type:
