@@ -39,6 +39,7 @@ def main() -> None:
     endless = host.compile(x, 1 << 60, y, config=config)
     for part in endless.chips.values():
         part.load()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore it
     sent = []
 
     def send() -> None:

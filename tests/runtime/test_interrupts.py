@@ -58,6 +58,7 @@ if kind.endswith("-daemon"):
     time.sleep(0.3)
     print("leaving")
     sys.exit()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore it
 before = signal.getsignal(signal.SIGINT)
 for _ in range(2):
     sent = []
