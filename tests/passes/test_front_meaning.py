@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import pypto.language as pl
 from pypto import ir, passes
-from pypto.testing.eager import OutOfSteps
-from pypto.testing.interpreter import run
+from pypto.testing.interpreter import OutOfSteps, run
 from tests.passes.dsl import assert_round_trips
 from tests.passes.random_scalar_programs import scalar_programs
 

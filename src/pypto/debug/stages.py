@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,33 +11,51 @@ from typing import Any
 import numpy as np
 
 from pypto import ir
-from pypto.runtime.golden import as_array
+from pypto.debug.arrays import as_float_array, as_numpy
+from pypto.debug.execution import Machine, Undetermined
+from pypto.debug.python_source import loaded
 
 _SSA_SUFFIX = re.compile(r"__ssa_v\d+$")
 
 
-def validate_stages(
-    folder: Path, tensors: Mapping[str, Any], expected: Mapping[str, Any], *, rtol: float, atol: float
+def validate_pass_ir_codegen_results(
+    ir_dir: str | os.PathLike[str],
+    tensors: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    *,
+    rtol: float = 5e-2,
+    atol: float = 5e-2,
 ) -> None:
-    """Run the program in each `.py` of `folder`, in the order of names, and compare what it leaves in arrays.
+    """Run the program in each `.py` of a directory, in the order of names, and compare its results.
 
-    `tensors` are the arguments by parameter name, numbers for scalars; they stay as they are. A stage whose
-    text leaves open what a kernel returns is passed over.
+    A stage whose text leaves open what a kernel returns is passed over.
 
-    Raises `FileNotFoundError` without the folder, `ValueError` without programs in it, for an unknown
-    expected name or a negative tolerance, `KeyError` for a parameter without a tensor, `AssertionError` with
-    file and name for a stage that computes something else.
+    Args:
+        ir_dir: the `passes_dump` directory of a compile, or one file.
+        tensors: the arguments by parameter name, torch tensors or numpy arrays, and numbers for scalars; they
+            stay as they are. A parameter that a pass renamed finds its tensor by the name before it.
+        expected: what some of the parameters must hold afterwards, by name.
+
+    Raises:
+        FileNotFoundError: there is no such path.
+        ValueError: there are no programs, several functions but no single orchestration to start from, an
+            expected name is unknown, or a tolerance is negative.
+        KeyError: a parameter has no tensor.
+        TypeError: a tensor is something else.
+        AssertionError: a stage computes something else; the message names file, parameter and difference.
     """
     import pypto.language as pl
-    from pypto.testing.interpreter import Undetermined, run
 
     if rtol < 0 or atol < 0:
         raise ValueError(f"tolerances must not be negative, got rtol={rtol}, atol={atol}")
+    folder = Path(ir_dir)
     if not folder.exists():
         raise FileNotFoundError(f"{folder} does not exist: compile with dump_passes=True")
     files = [folder] if folder.is_file() else sorted(folder.glob("*.py"))
     if not files:
         raise ValueError(f"no .py files in {folder}")
+    for name, wanted in expected.items():
+        _check_tensor(name, wanted)
     for file in files:
         program = pl.parse(file.read_text(encoding="utf-8"))
         if not isinstance(program, ir.Program):
@@ -48,11 +67,11 @@ def validate_stages(
             raise ValueError(f"{file.name}: no parameter {', '.join(unknown)}; there are {', '.join(names)}")
         arguments = [_argument(tensors, name) for name in names]
         try:
-            run(program, entry.name, *arguments)
+            Machine().run(loaded(program, check_shapes=True)[entry.name], arguments)
         except Undetermined:
             continue
         for name, wanted in expected.items():
-            actual, target = as_array(arguments[names.index(name)]), as_array(wanted)
+            actual, target = as_float_array(arguments[names.index(name)]), as_float_array(wanted)
             if actual.shape != target.shape or not np.allclose(actual, target, rtol=rtol, atol=atol):
                 worst = np.abs(actual - target).max() if actual.shape == target.shape else "another shape"
                 raise AssertionError(f"{file.name}: '{name}' differs from what is expected: {worst}")
@@ -78,6 +97,10 @@ def _argument(tensors: Mapping[str, Any], name: str) -> Any:
     value = tensors[name]
     if isinstance(value, bool | int | float | np.generic):
         return value
+    _check_tensor(name, value)
+    return np.array(as_numpy(value))
+
+
+def _check_tensor(name: str, value: Any) -> None:
     if not hasattr(value, "shape"):
         raise TypeError(f"'{name}' must be a tensor, got {type(value).__name__}")
-    return np.array(value)

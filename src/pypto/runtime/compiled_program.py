@@ -250,9 +250,10 @@ class CompiledProgram(BuiltProgram):
 
         Raises `FileNotFoundError` without dumps, `AssertionError` that names the first wrong stage.
         """
-        from pypto.runtime.stage_validation import validate_stages
+        from pypto.debug import validate_pass_ir_codegen_results
 
-        validate_stages(self._folder / "passes_dump", tensors, expected, rtol=rtol, atol=atol)
+        dumps = self._folder / "passes_dump"
+        validate_pass_ir_codegen_results(dumps, tensors, expected, rtol=rtol, atol=atol)
 
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
         """Parameters, places of pure outputs, return types (unknown for a reloaded program)."""

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pypto.debug.arrays import as_float_array
+
 FILE_NAME = "golden.py"
 TOLERANCE = 1e-5
 _POSITIONS_SHOWN = 5
@@ -74,7 +76,7 @@ def validate_golden(
     Raises `AssertionError` with the number of mismatches, and position and values of the first ones.
     """
     for name, value in golden.items():
-        actual, wanted = as_array(outputs[name]), as_array(value)
+        actual, wanted = as_float_array(outputs[name]), as_float_array(value)
         if actual.shape != wanted.shape:
             raise AssertionError(f"output '{name}' has shape {actual.shape}, golden {wanted.shape}")
         wrong = ~np.isclose(actual, wanted, rtol=rtol, atol=atol) & ~np.isnan(wanted)
@@ -86,12 +88,3 @@ def validate_golden(
             index = ", ".join(map(str, place))
             lines.append(f"  [{index}]: actual {actual[place]}, golden {wanted[place]}")
         raise AssertionError("\n".join(lines))
-
-
-def as_array(value: Any) -> np.ndarray[Any, Any]:
-    """A numpy or torch array as one that numpy computes with."""
-    if hasattr(value, "data_ptr"):
-        value = value.detach()
-        value = (value.double() if value.is_floating_point() else value).numpy()
-    array = np.asarray(value)
-    return array if array.dtype.kind in "biu" else array.astype(np.float64)

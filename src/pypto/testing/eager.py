@@ -23,6 +23,7 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
+from pypto.debug.execution import KERNEL_TYPES, POISON, OutOfSteps
 
 STORAGE: dict[DataType, Any] = {
     DataType.FP32: np.float32,
@@ -34,15 +35,6 @@ STORAGE: dict[DataType, Any] = {
     DataType.INT64: np.int64,
 }
 _TYPE_OF = {np.dtype(storage): dtype for dtype, storage in STORAGE.items()}
-
-POISON = 77
-"""What undefined memory holds: a small number, so that reading it shows without spoiling everything."""
-
-KERNEL_TYPES = (ir.FunctionType.InCore, ir.FunctionType.AIC, ir.FunctionType.AIV)
-
-
-class OutOfSteps(Exception):
-    """A loop runs longer than a test should."""
 
 
 @dataclass
