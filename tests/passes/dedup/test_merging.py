@@ -80,7 +80,9 @@ def test_calls_are_counted_per_execution():
     body = "\n".join(["a = self.step(x, a)"] * 3 + ["b = self.step_copy(x, b)"] * 2)
     source = called_by(body)
     assert records(source)["step_copy"].sites == 2
-    assert len(dispatches(function(dedup(source), "main"))) == 5
+    result = dedup(source)
+    assert kernels(result) == ["step"]
+    assert [call.op.name for call in dispatches(function(result, "main"))] == ["step"] * 5
 
 
 @pytest.mark.parametrize(
@@ -98,19 +100,21 @@ def test_calls_are_redirected_wherever_they_stand(body: str):
     assert kernels(dedup(source)) == ["step"]
 
 
-def test_a_submit_keeps_dependencies_early_resolve_predicate_and_launch():
+def test_a_submit_keeps_dependencies_early_resolve_predicate_dumps_and_launch():
     source = called_by(
-        "a, t0 = pl.submit(self.step, x, a, allow_early_resolve=True)\n"
-        "b, t1 = pl.spmd_submit(self.step_copy, a, b, deps=[t0], core_num=4, sync_start=True, "
-        "predicate=(gate[1] > 0))",
+        "a, t0 = pl.submit(self.step, x, a)\n"
+        "b, t1 = pl.spmd_submit(self.step_copy, pl.no_dep(a), b, deps=[t0], core_num=4, sync_start=True, "
+        "allow_early_resolve=True, predicate=(gate[1] > 0), dumps=[b])",
         "x: T(64), a: pl.Out[T(64)], b: pl.Out[T(64)], gate: pl.Tensor[[4], pl.INT32]",
     )
     old = dispatches(function(source, "main"))[1]
     new = dispatches(function(dedup(source), "main"))[1]
     assert (old.op.name, new.op.name) == ("step_copy", "step")
-    for field in ("deps_", "core_num", "predicate", "args_", "attrs_", "type"):
+    for field in ("deps_", "core_num", "predicate", "args_", "attrs_", "kwargs_", "type", "span"):
         assert getattr(old, field) is getattr(new, field)
-    assert new.sync_start and not new.allow_early_resolve
+    assert len(new.deps_) == 1 and set(new.attrs_) == {"dump_vars", "arg_direction_overrides"}
+    assert new.predicate is not None and new.core_num is not None
+    assert new.sync_start and new.allow_early_resolve
 
 
 def test_kernels_without_results_that_store_in_place_merge():

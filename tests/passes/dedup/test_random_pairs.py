@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -76,6 +77,24 @@ def test_a_kernel_with_one_changed_node_is_merged_only_if_it_is_structurally_equ
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_keep_every_dispatch_with_its_type(seed: int):
     dedup(outlined(100 + seed))  # checks number, order, fields and types, and that a second run is idle
+
+
+def renamed(source: ir.Program) -> ir.Program:
+    """The program with other names for all functions, in the same order, and for all variables."""
+    text = re.sub(r"\b(\w+?)__(?=ssa|iter|rv|idx|tmp|store)", r"\1q__", source.as_python(format=False))
+    for name in source.functions_:
+        text = re.sub(rf"(\bself\.|\bdef |peer_func=\"){name}\b", rf"\1f_{name}", text)
+    return pl.parse_program(text)
+
+
+@pytest.mark.parametrize("seed", range(200, 208))
+def test_other_names_in_the_same_order_give_the_same_merges(seed: int):
+    source = outlined(seed)
+
+    def fates(found: ir.Program, prefix: str) -> list[tuple[str, str | None]]:
+        return [(prefix + r.name, r.into and prefix + r.into) for r in passes.explain_deduplication(found)]
+
+    assert fates(renamed(source), "") == fates(source, "f_")
 
 
 # ---- the call-shape proof
