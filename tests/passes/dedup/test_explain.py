@@ -133,6 +133,12 @@ def test_a_further_statement_is_shown():
     ("mine", "theirs", "advice"),
     [
         (tensor(64, 32), tensor(64, 16), "a pl.dynamic extent in both would make them equal"),
+        (tensor(64, 32), tensor(M, 32), "a pl.dynamic extent in both would make them equal"),
+        (
+            tensor(64, 32),
+            tensor(M, M),
+            "extents must have the same form, and repeat a symbol at the same places",
+        ),
         (
             tensor(M, N),
             tensor(M, M),
@@ -147,6 +153,41 @@ def test_another_parameter_type_is_shown_with_what_would_make_it_equal(
 ):
     detail = records(pair([theirs], [mine], [mine]))["b"].detail
     assert detail == f"differs from 'a' at b.params[0]: 'p0' is {mine} against {theirs}; {advice}"
+
+
+def test_of_several_like_it_a_kernel_is_compared_with_the_one_on_the_same_extents_or_element_types():
+    head = "def {name}(self, x: {tensor}, out: pl.Out[{tensor}]) -> {tensor}"
+    plain = head.format(name="{name}", tensor="T(64)")
+    texts = []
+    for name, constant, kind in (
+        ("a", "1.0", "pl.Tensor[[64], pl.FP16]"),
+        ("b", "1.0", "T(128)"),
+        ("c", "1.0", "T(64)"),
+        ("d", "2.0", "T(64)"),
+        ("e", "1.0", "T(256)"),
+    ):
+        header = head.format(name=name, tensor=kind)
+        texts.append(KERNEL.replace(plain, header).format(name=name, constant=constant))
+    found = records(
+        ssa(
+            "".join(texts)
+            + """
+    @orch
+    def main(
+        self, h: pl.InOut[pl.Tensor[[64], pl.FP16]], w: pl.InOut[T(128)], v: pl.InOut[T(64)],
+        u: pl.InOut[T(256)],
+    ):
+        h = self.a(h, h)
+        w = self.b(w, w)
+        v = self.c(v, v)
+        v = self.d(v, v)
+        u = self.e(u, u)
+    """
+        )
+    )
+    assert found["d"].detail.startswith("differs from 'c' at d.body")
+    assert found["e"].detail.startswith("differs from 'b' at e.params[0]")
+    assert found["a"].detail.startswith("differs from 'b' at a.params[0]")
 
 
 def test_kernels_of_one_signature_are_compared_although_names_and_operators_differ():

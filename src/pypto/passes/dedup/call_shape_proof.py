@@ -36,6 +36,7 @@ MAX_EXTENT_NODES = 256
 MAX_STEPS_PER_SITE = 65_536
 
 _TASK_ID = ir.DataType.TASK_ID
+_SAME = "use the same pl.dynamic extents in both"
 
 
 def describe_unprovable(function: ir.Function) -> Kept | None:
@@ -43,10 +44,7 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
     entries = (*(param.type for param in function.params_), *function.return_types_)
     if len(entries) > MAX_SIGNATURE_ENTRIES:
         limit = MAX_SIGNATURE_ENTRIES
-        detail = (
-            f"the signature has {len(entries)} parameters and results, the proof takes {limit}; use the same "
-            "pl.dynamic extents in both"
-        )
+        detail = f"the signature has {len(entries)} parameters and results, the proof takes {limit}; {_SAME}"
         return Kept(Reason.SYMBOL_IDENTITY, detail)
     nodes: set[int] = set()
     for position, entry in enumerate(entries):
@@ -61,14 +59,16 @@ def describe_unprovable(function: ir.Function) -> Kept | None:
             )
             return Kept(
                 Reason.PROOF_UNSUPPORTED_TYPE,
-                f"{what} is no tensor with at most a layout, but {shown(entry)}; use the same pl.dynamic "
-                "extents in both",
+                f"{what} is no tensor with at most a layout, but {shown(entry)}; {_SAME}",
             )
         unsupported = _collect_extent_nodes(entry, nodes)
         if unsupported is not None:
-            return Kept(Reason.PROOF_UNSUPPORTED_TYPE, f"an extent of the signature is a {unsupported}")
+            detail = (
+                f"an extent of the signature is a {unsupported}, the proof takes arithmetic only; {_SAME}"
+            )
+            return Kept(Reason.PROOF_UNSUPPORTED_TYPE, detail)
         if len(nodes) > MAX_EXTENT_NODES:
-            detail = f"the extents of the signature have more than {MAX_EXTENT_NODES} nodes"
+            detail = f"the extents of the signature have more than {MAX_EXTENT_NODES} nodes; {_SAME}"
             return Kept(Reason.SYMBOL_IDENTITY, detail)
     return None
 

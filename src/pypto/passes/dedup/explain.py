@@ -1,8 +1,9 @@
 """What the pass did and why, for people and for tables: one record per unit.
 
 A kernel author wants to know what to change to get a merge. So a unit that is unique is compared with
-the one most like it: of the same operators in the same order, of the same name but for its number, or of
-the same signature. The record tells the first difference.
+the one most like it: of the same operators in the same order, if possible on the same extents or at least
+the same element types; of the same name but for its number; or of the same signature. The record tells the
+first difference.
 """
 
 from __future__ import annotations
@@ -121,9 +122,14 @@ class _SimilarUnits:
     __slots__ = ("_groups", "_keys")
 
     def __init__(self, units: Sequence[Unit]) -> None:
-        self._keys = [
-            {unit.name: key(unit) for unit in units} for key in (_operator_sequence, _name_stem, _signature)
+        operators, stems, shapes, element_types, signatures = (
+            {unit.name: key(unit) for unit in units}
+            for key in (_operator_sequence, _name_stem, _shapes, _element_types, _signature)
+        )
+        alike = [
+            {name: (key, also[name]) for name, key in operators.items()} for also in (shapes, element_types)
         ]
+        self._keys = [*alike, operators, stems, signatures]
         self._groups = [_grouped(units, keys) for keys in self._keys]
 
     def difference_of(self, unit: Unit) -> str | None:
@@ -156,6 +162,26 @@ def _operators_of(function: ir.Function) -> Iterator[str]:
 
 def _name_stem(unit: Unit) -> str:
     return _NUMBER.sub("", unit.name)
+
+
+def _shapes(unit: Unit) -> tuple[Any, ...]:
+    """The parameters with their constant extents; what symbols are called makes no difference."""
+    return tuple(
+        (kind, tuple(dim.value if isinstance(dim, ir.ConstInt) else None for dim in shape))
+        for kind, shape in _parts_of_params(unit)
+    )
+
+
+def _element_types(unit: Unit) -> tuple[Any, ...]:
+    return tuple((kind, len(shape)) for kind, shape in _parts_of_params(unit))
+
+
+def _parts_of_params(unit: Unit) -> Iterator[tuple[str, tuple[ir.Expr, ...]]]:
+    """Per parameter its kind with the element type, and its extents."""
+    for function in unit.functions:
+        for param in function.params_:
+            shape = param.type.shape_ if isinstance(param.type, ir.ShapedType) else ()
+            yield f"{type(param.type).__name__} {getattr(param.type, 'dtype', '')}", shape
 
 
 def _signature(unit: Unit) -> tuple[str, ...]:

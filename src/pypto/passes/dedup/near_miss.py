@@ -89,14 +89,27 @@ def _advice_on_types(one: ir.Type, other: ir.Type) -> str:
     if type(one) is ir.TensorType and type(other) is ir.TensorType:
         if one.dtype is not other.dtype or len(one.shape_) != len(other.shape_):
             return "element type and rank must agree"
-        constants = zip(one.shape_, other.shape_, strict=True)
-        if any(
-            isinstance(a, ir.ConstInt) and isinstance(b, ir.ConstInt) and a.value != b.value
-            for a, b in constants
-        ):
+        if _would_agree_if_dynamic(one, other):
             return "a pl.dynamic extent in both would make them equal"
         return "extents must have the same form, and repeat a symbol at the same places"
     return "the types must agree"
+
+
+def _would_agree_if_dynamic(one: ir.TensorType, other: ir.TensorType) -> bool:
+    """Whether extents differ only where one of the two is a constant, and no symbol is repeated."""
+    for shape in (one.shape_, other.shape_):
+        symbols = [extent for extent in shape if isinstance(extent, ir.Var)]
+        if len(symbols) > len(set(symbols)):
+            return False
+    constants = 0
+    for left, right in zip(one.shape_, other.shape_, strict=True):
+        if isinstance(left, ir.ConstInt) and isinstance(right, ir.ConstInt):
+            constants += left.value != right.value
+        elif isinstance(left, ir.ConstInt) or isinstance(right, ir.ConstInt):
+            constants += 1
+        elif type(left) is not type(right):
+            return False
+    return constants > 0
 
 
 def _attributes(mine: ir.Function, theirs: ir.Function) -> str:

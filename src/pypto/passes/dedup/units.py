@@ -20,6 +20,8 @@ from pypto.passes.dedup.value_rules import HANDLE_TYPES, find_escaping_handle, f
 
 __all__ = ["Unit", "Units", "find_units"]
 
+_UNREFERENCED = "nothing in the program names it, so it may be an entry; call it, or delete it"
+_INLINE = "make that a pl.FunctionType.Inline function"
 _MEMBER_KINDS = (ir.FunctionType.InCore, ir.FunctionType.AIC, ir.FunctionType.AIV)
 _RESOURCES: dict[type, str] = {
     ir.MemRef: "memory that is placed explicitly",
@@ -105,16 +107,19 @@ def _problem_of_bundle(
     for member in unit.members:
         if len(groups_of[member]) > 1:
             others = ", ".join(f"'{name}'" for name in groups_of[member] if name != bridge.name)
-            return Kept(Reason.SHARED_MEMBER, f"member '{member}' also belongs to {others}")
+            return Kept(
+                Reason.SHARED_MEMBER,
+                f"member '{member}' also belongs to {others}; give each Group members of its own",
+            )
     for member in unit.members:
         outside = index.referrers(member) - inside
         if outside:
             return Kept(
                 Reason.EXTERNAL_MEMBER_USE,
-                f"member '{member}' is also named by '{min(outside)}', outside the bundle",
+                f"member '{member}' is also named by '{min(outside)}', outside the bundle; name a copy there",
             )
     if not index.referrers(bridge.name) - inside:
-        return Kept(Reason.UNREFERENCED, "nothing in the program names it; it may be an entry")
+        return Kept(Reason.UNREFERENCED, _UNREFERENCED)
     if bridge.name in index.peer_users:
         return Kept(
             Reason.EXTERNAL_MEMBER_USE, f"'{index.peer_users[bridge.name][0]}' names the bridge as its peer"
@@ -125,7 +130,9 @@ def _problem_of_bundle(
             return Kept(Reason.HELPER_CALL, f"the bridge calls '{name}', a function of type {kind}")
     for function in unit.functions[1:]:
         for name in index.facts[function.name].callees:
-            return Kept(Reason.HELPER_CALL, f"member '{function.name}' calls the function '{name}'")
+            return Kept(
+                Reason.HELPER_CALL, f"member '{function.name}' calls the function '{name}'; {_INLINE}"
+            )
     void = {member.name for member in unit.functions[1:] if not member.return_types_}
     for function in unit.functions:
         for peer in index.facts[function.name].peers:
@@ -146,12 +153,12 @@ def _problem_of_kernel(function: ir.Function, index: ReferenceIndex) -> Kept | N
         )
     facts = index.facts[function.name]
     if not index.referrers(function.name) - {function.name}:
-        return Kept(Reason.UNREFERENCED, "nothing in the program names it; it may be an entry")
+        return Kept(Reason.UNREFERENCED, _UNREFERENCED)
     if function.name in index.peer_users:
         user = index.peer_users[function.name][0]
         return Kept(Reason.EXTERNAL_MEMBER_USE, f"'{user}' names it as its peer")
     for name in facts.callees:
-        return Kept(Reason.HELPER_CALL, f"it calls the function '{name}'")
+        return Kept(Reason.HELPER_CALL, f"it calls the function '{name}'; {_INLINE}")
     for peer in facts.peers:
         return Kept(Reason.HELPER_CALL, f"it names the peer '{peer}', but belongs to no Group")
     return _problem_of_body(function, facts)
