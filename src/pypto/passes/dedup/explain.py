@@ -9,7 +9,7 @@ first difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,14 +122,21 @@ class _SimilarUnits:
     __slots__ = ("_groups", "_keys")
 
     def __init__(self, units: Sequence[Unit]) -> None:
-        operators, stems, shapes, element_types, signatures = (
-            {unit.name: key(unit) for unit in units}
-            for key in (_operator_sequence, _name_stem, _shapes, _element_types, _signature)
-        )
-        alike = [
-            {name: (key, also[name]) for name, key in operators.items()} for also in (shapes, element_types)
+        sequences = {unit.name: _operator_sequence(unit) for unit in units}
+
+        def operators(unit: Unit) -> tuple[str, ...]:
+            return sequences[unit.name]
+
+        def keyed(*keys: Callable[[Unit], Any]) -> dict[str, Any]:
+            return {unit.name: tuple(key(unit) for key in keys) for unit in units}
+
+        self._keys = [
+            keyed(operators, _shapes),
+            keyed(operators, _element_types),
+            keyed(operators),
+            keyed(_name_stem),
+            keyed(_signature),
         ]
-        self._keys = [*alike, operators, stems, signatures]
         self._groups = [_grouped(units, keys) for keys in self._keys]
 
     def difference_of(self, unit: Unit) -> str | None:
