@@ -48,7 +48,7 @@ def test_window_buffer_is_named_after_its_variable():
         ),
         (
             "with pl.at(level=pl.Level.CORE_GROUP):\n            a = pld.alloc_window_buffer(256)",
-            "can only be called in HOST orchestration context",
+            "can only be called in HOST orchestration context, not inside an InCore or Spmd scope",
         ),
     ],
 )
@@ -61,6 +61,52 @@ def test_host_only_operations_elsewhere():
     for call in ("a = pld.alloc_window_buffer(256)", "n = pld.world_size()"):
         with pytest.raises(ParserSyntaxError, match="can only be called in HOST orchestration context"):
             pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[64], pl.FP32]):\n    {call}\n    return x\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "pld.alloc_window_buffer(64, dtype=pl.FP32)",
+            "dtype= is only valid when the first argument is a shape",
+        ),
+        ("pld.alloc_window_buffer([8])", "requires dtype="),
+        ("pld.alloc_window_buffer([], dtype=pl.FP32)", "shape must be non-empty"),
+        ("pld.alloc_window_buffer([0, 4], dtype=pl.FP32)", "all dimensions must be positive"),
+        ("pld.window(x, [4], dtype=pl.FP32)", "Ptr handle"),
+        ("pld.world_size(1)", "world_size"),
+        ("pld.get_comm_ctx(dist_tensor=x)", "get_comm_ctx"),
+        ("pld.get_comm_ctx(x)", "DistributedTensor"),
+        ("pld.rank(x)", "CommCtx"),
+        ("pld.put(x)", r"Unknown distributed operation 'pld\.put'"),
+    ],
+)
+def test_operands_of_window_operations_are_checked_where_they_are_written(call, message):
+    with pytest.raises(InvalidOperationError, match=message):
+        host(f"a = {call}")
+
+
+def test_a_buffer_name_is_unique_in_the_program():
+    second = (
+        HOST.format(body="buf = pld.alloc_window_buffer(256)").replace("def host", "def other").splitlines()
+    )
+    with pytest.raises(ParserSyntaxError, match="Window buffer 'buf' is already declared in this program"):
+        pl.parse_program(
+            HOST.format(body="buf = pld.alloc_window_buffer(64)") + "\n".join(["", *second[3:], ""])
+        )
+
+
+def test_the_size_of_a_shaped_buffer_is_one_constant_unless_an_extent_is_dynamic():
+    (static, dynamic, loop, _) = host(
+        "a = pld.alloc_window_buffer([16, 8], dtype=pl.FP32)\n"
+        "        b = pld.alloc_window_buffer([pld.world_size(), 8], dtype=pl.FP32)\n"
+        "        for i in pl.range(pld.world_size()):\n            y = pl.add(x, 1.0)"
+    )
+    size = static.value.args[0]
+    assert isinstance(size, ir.ConstInt) and (size.value, size.dtype) == (512, ir.INT64)
+    product = dynamic.value.args[0]
+    assert isinstance(product, ir.Mul) and product.type.dtype is ir.INT64
+    assert loop.stop.op.name == "pld.system.world_size"
 
 
 def test_distributed_annotations():

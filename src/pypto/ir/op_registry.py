@@ -461,7 +461,8 @@ def check_kwargs(definition: OpDef, kwargs: Kwargs) -> dict[str, Any]:
     for key, value in kwargs.items():
         expected = schema.get(key)
         if expected is None:
-            raise ValueError(f"Unknown kwarg '{key}' for operator '{definition.name}'")
+            none = "" if schema else ", which takes no kwargs"
+            raise ValueError(f"Unknown kwarg '{key}' for operator '{definition.name}'{none}")
         if type(value) is expected and expected is not int:
             checked[key] = value
         else:

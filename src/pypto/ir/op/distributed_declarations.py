@@ -43,7 +43,7 @@ def _declare_windows() -> None:
         kwargs="name",
         meaning=_HOST_ONLY,
     )
-    register("pld.tensor.window", "buf: any, shape: tuple", rules.window, kwargs="dtype", meaning=_HOST_ONLY)
+    register("pld.tensor.window", "buf: any, shape: any", rules.window, kwargs="dtype", meaning=_HOST_ONLY)
     register("pld.system.world_size", "", _int64, meaning=_HOST_ONLY)
     register("pld.system.get_comm_ctx", "dist_tensor: window", rules.comm_ctx, meaning=Remote("context"))
     for leaf in ("rank", "nranks"):

@@ -118,7 +118,7 @@ _DEFAULTS = {
 def _factory(signature: str) -> Callable[..., DslFunction]:
     passed = []
     for part in filter(None, (piece.strip() for piece in signature.split(","))):
-        if part == "*":
+        if part in ("*", "/"):
             continue
         match = _PARAMETER.match(part)
         if match is None:

@@ -34,9 +34,11 @@ def reject_misplaced_window_buffer(p: FunctionParser, node: ast.Call) -> NoRetur
 
 def check_host_only(p: FunctionParser, node: ast.Call, name: str) -> None:
     """Raise `ParserSyntaxError` unless the call stands in host orchestration code."""
-    if p.level is not ir.Level.HOST or any(frame.incore or frame.kind == "spmd" for frame in p.frames):
+    on_device = any(frame.incore or frame.kind == "spmd" for frame in p.frames)
+    if p.level is not ir.Level.HOST or on_device:
+        place = ", not inside an InCore or Spmd scope" if on_device else ""
         raise ParserSyntaxError(
-            f"pld.{name}(...) can only be called in HOST orchestration context",
+            f"pld.{name}(...) can only be called in HOST orchestration context{place}",
             span=p.span(node),
             hint="Use it in a function with level=pl.Level.HOST, outside kernels",
         )
