@@ -52,6 +52,14 @@ CHANNELS = by_name({
     "tensor.write": ir.WriteChannel.Scalar,
 })  # fmt: skip
 
+AFFINITIES = by_name({
+    "tile.{create,get_block_idx,get_block_num}": "shared",
+    "pld.{tensor,tile}.{get,put} prefetch.{make_context,async_prefetch,session,wait}"
+    " system.{aiv_initialize_pipe,tfree_to_aic} tile.{alloc,get_subblock_idx,tpop_from_aic,tpush_to_aic}":
+        "vector",
+    "system.{aic_initialize_pipe,tfree_to_aiv} tile.{tpop_from_aiv,tpush_to_aiv}": "cube",
+})  # fmt: skip
+
 #: spaces per argument (empty: any), and the space of the result
 MEMORY = by_name({
     "tile.{matmul,gemv,batch_matmul}": ([[Left], [Right]], Acc),

@@ -10,6 +10,7 @@ import pytest
 from pypto import InternalError, ir
 from pypto.ir import op_registry
 from pypto.ir.meaning import Elementwise, Opaque, Partial, operands_used, parse_formula
+from pypto.pypto_core import testing
 from tests.ir.op import declared_facts as facts
 from tests.ir.op.operands import NOWHERE, Vec, rejects, tensor, tile
 
@@ -26,8 +27,16 @@ def test_unknown_operator_is_a_value_error() -> None:
     rejects(lambda: ir.get_op("tile.nope"), "tile.nope")
 
 
-def test_internal_operators_cannot_be_called() -> None:
-    rejects(lambda: ir.create_op_call("builtin.tensor.allreduce", [], NOWHERE), "internal-only")
+INTERNAL = (
+    "all_to_all all_to_all_v allgather allreduce allreduce_ring barrier broadcast reduce_scatter"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("leaf", INTERNAL.split())
+def test_internal_operators_cannot_be_called(leaf: str) -> None:
+    name = f"builtin.tensor.{leaf}"
+    assert ir.is_op_registered(name)
+    rejects(lambda: ir.create_op_call(name, [], NOWHERE), name, "internal-only")
 
 
 def test_unknown_keyword_is_rejected_also_where_the_schema_is_empty() -> None:
@@ -36,7 +45,11 @@ def test_unknown_keyword_is_rejected_also_where_the_schema_is_empty() -> None:
         lambda: ir.create_op_call("tile.cmp", [a, a], {"zzz": 1}, NOWHERE),
         "Unknown kwarg 'zzz' for operator 'tile.cmp'",
     )
-    rejects(lambda: ir.create_op_call("tile.add", [a, a], {"zzz": 1}, NOWHERE), "Unknown kwarg 'zzz'")
+    for name, args in (("tile.add", [a, a]), ("prefetch.make_context", []), ("pld.system.world_size", [])):
+        rejects(
+            lambda name=name, args=args: ir.create_op_call(name, args, {"zzz": 1}, NOWHERE),
+            f"Unknown kwarg 'zzz' for operator '{name}'", "takes no kwargs",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -173,14 +186,12 @@ def test_questions_about_an_unknown_operator_are_value_errors(query: Callable[[s
     assert not ir.is_op_registered("x.y") and ir.is_op_registered("tile.add")
 
 
-def test_core_affinity_and_duplication() -> None:
-    affinity = op_registry.declared_core_affinity
-    for name in ("pld.tensor.put", "pld.tile.get", "prefetch.wait", "tile.alloc", "tile.tpop_from_aic"):
-        assert affinity(name) == "vector", name
-    assert affinity("tile.tpush_to_aiv") == "cube" and affinity("tile.create") == "shared"
-    assert affinity("pld.system.notify") is None and affinity("tile.add") is None
-    alone = [name for name in op_registry.registered_names() if op_registry.is_no_duplicate_op(name)]
-    assert alone == ["pld.system.notify"]
+def test_only_these_operators_have_a_core_affinity_and_only_notify_may_not_be_duplicated() -> None:
+    for name in op_registry.registered_names():
+        assert testing.get_declared_core_affinity(name) == facts.AFFINITIES.get(name), name
+        assert testing.is_no_duplicate_op(name) is (name == "pld.system.notify"), name
+    for query in (testing.get_declared_core_affinity, testing.is_no_duplicate_op):
+        rejects(lambda query=query: query("x.y"), "x.y")
 
 
 def test_results_that_are_an_argument() -> None:
