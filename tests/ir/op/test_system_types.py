@@ -6,6 +6,7 @@ import pytest
 
 from pypto import InternalError, ir
 from pypto.ir.op import prefetch, system
+from pypto.ir.op import tile as tile_ops
 from pypto.ir.op.distributed import system_ops as pld_system
 from pypto.ir.op.distributed import tensor_ops as pld_tensor
 from pypto.ir.op.distributed import tile_ops as pld_tile
@@ -26,12 +27,18 @@ def test_core_events_are_static_or_dynamic() -> None:
     static = system.sync_set(3, pipe=MTE3, ffts_mode=1)
     assert static.args == [] and static.kwargs == {"pipe": 2, "event_id": 3, "ffts_mode": 1}
     assert system.sync_wait(n, pipe=MTE3, core_type="aiv").args == [n]
-    for event in (-1, 14):
-        rejects(lambda event=event: system.sync_set(event, pipe=MTE3), "event_id")
-    rejects(lambda: system.sync_set(True, pipe=MTE3), "event_id", error=TypeError)
-    rejects(lambda: system.sync_set(symbol("i", ir.INT32), pipe=MTE3), "ScalarType(INDEX)")
-    rejects(lambda: system.sync_set(1, pipe=MTE3, ffts_mode=3), "ffts_mode")
-    rejects(lambda: system.sync_set(1, pipe=MTE3, core_type="cube"), "core_type")
+    for build in (system.sync_set, system.sync_wait):
+        for event in (-1, 14):
+            rejects(lambda build=build, event=event: build(event, pipe=MTE3), "event_id")
+        for event in (True, 1.5, "3"):
+            rejects(lambda build=build, event=event: build(event, pipe=MTE3), "event_id", error=TypeError)
+        for dtype in (ir.INT32, ir.INT64):
+            event = symbol("i", dtype)
+            rejects(lambda build=build, event=event: build(event, pipe=MTE3), "ScalarType(INDEX)")
+        rejects(lambda build=build: build(1, pipe=MTE3, core_type="cube"), "core_type")
+        assert [build(event, pipe=MTE3).kwargs["event_id"] for event in (0, 13)] == [0, 13]
+    for mode in (-1, 3):
+        rejects(lambda mode=mode: system.sync_set(1, pipe=MTE3, ffts_mode=mode), "ffts_mode")
 
 
 def test_barriers_and_workspaces() -> None:
@@ -47,8 +54,11 @@ def test_cacheinvalid_forms() -> None:
     x = tensor([8, 8])
     assert system.cacheinvalid().args == [] and len(system.cacheinvalid(x, [4, 4], [0, 0]).args) == 3
     rejects(lambda: system.cacheinvalid(x, [4, 4], [0]), "offsets must match tensor rank 2")
+    rejects(lambda: system.cacheinvalid(x, [4], [0, 0]), "shapes must match tensor rank 2")
     rejects(lambda: system.cacheinvalid(x, [4, 4], [0, 1.5]), "offsets must be integers", error=TypeError)
+    rejects(lambda: system.cacheinvalid(x, [4, 1.5], [0, 0]), "shapes must be integers", error=TypeError)
     rejects(lambda: system.cacheinvalid(None, [4], [0]), "whole-GM form takes no shapes/offsets")
+    rejects(lambda: system.cacheinvalid(shapes=[4]), "whole-GM form takes no shapes/offsets")
 
 
 def test_syncall_forms() -> None:
@@ -59,8 +69,18 @@ def test_syncall_forms() -> None:
     assert system.syncall(mode="soft", gm_workspace=workspace, used_cores=0).args == [workspace]
     rejects(lambda: system.syncall(mode="soft", gm_workspace=workspace), "explicit used_cores")
     rejects(lambda: system.syncall(mode="soft", used_cores=1), "gm_workspace")
-    rejects(lambda: system.syncall(mode="soft", gm_workspace=workspace, used_cores=-1), "INT32 range")
-    rejects(lambda: system.syncall(core_type="cube"), "core_type")
+    for cores in (-1, 2**31):
+        rejects(
+            lambda cores=cores: system.syncall(mode="soft", gm_workspace=workspace, used_cores=cores),
+            "INT32 range",
+        )
+    rejects(lambda: system.syncall(mode="soft", gm_workspace=tensor([64]), used_cores=1), "INT32")
+    wide = symbol("u", ir.INT64)
+    rejects(lambda: system.syncall(mode="soft", gm_workspace=workspace, used_cores=wide), "INT32")
+    # The checks come in this order: core type, mode, workspace, cores.
+    rejects(lambda: system.syncall(core_type="cube", mode="loud"), "core_type")
+    rejects(lambda: system.syncall(mode="loud", used_cores=-1), "mode")
+    rejects(lambda: system.syncall(mode="soft", used_cores=-1), "gm_workspace")
 
 
 def test_buffers_and_tasks() -> None:
@@ -85,7 +105,13 @@ def test_prefetch_chain() -> None:
     rejects(lambda: prefetch.async_prefetch(tensor([8]), event), "ctx to be a PrefetchAsyncContext")
     rejects(lambda: prefetch.wait(context, session), "event to be an AsyncEvent")
     rejects(lambda: prefetch.wait(event, event), "session to be an AsyncSession")
+    rejects(lambda: prefetch.session(event), "ctx to be a PrefetchAsyncContext")
     rejects(lambda: prefetch.make_context(1, 2), "positional", error=TypeError)
+    carried = ir.IterArg("a", ir.TensorType([1, 256], ir.FP32), tensor([1, 256]), NOWHERE)
+    assert isinstance(prefetch.async_prefetch(carried, context).type, ir.AsyncEventType)
+    stored = tile_ops.store(tile([1, 8]), [0, 0], tensor([1, 8]))
+    rejects(lambda: prefetch.async_prefetch(stored, context), "expects src to be a Var or IterArg")
+    rejects(lambda: prefetch.async_prefetch(tensor([n]), context), "prefetch.async_prefetch")
 
 
 # -- windows and signals -------------------------------------------------------------------------------------
@@ -104,6 +130,11 @@ def test_window_buffers() -> None:
     call = pld_tensor.window(bound(fixed), [16, 8], dtype=ir.FP32)
     assert isinstance(call.type, ir.DistributedTensorType) and call.type.window_buffer is None
     rejects(lambda: pld_tensor.window(tensor([8]), [8], dtype=ir.FP32), "Ptr handle")
+    rejects(lambda: ir.create_op_call("pld.tensor.window", call.args, NOWHERE), "dtype")
+    rejects(
+        lambda: ir.create_op_call("pld.tensor.window", [bound(fixed), n], {"dtype": ir.FP32}, NOWHERE),
+        "shape tuple",
+    )
 
 
 def test_topology() -> None:
@@ -126,7 +157,15 @@ def test_signals() -> None:
     assert is_unknown(pld_system.wait(cells, [0, 0], 1, cmp=ir.WaitCmp.Eq))
     rejects(lambda: pld_system.defer_wait(cells, [0, 0], 1, cmp=ir.WaitCmp.Eq), "only supports WaitCmp.Ge")
     rejects(lambda: pld_system.defer_wait(window([4]), [0], 1, cmp=1), "signal dtype must be INT32")
-    rejects(lambda: pld_system.defer_wait(cells, [0, 0], -1, cmp=1), "[0, INT32_MAX]")
+    for expected in (-1, 2**31):
+        rejects(
+            lambda expected=expected: pld_system.defer_wait(cells, [0, 0], expected, cmp=1), "[0, INT32_MAX]"
+        )
+    floats = window([4, 1])
+    assert is_unknown(pld_system.notify(floats, 1, [0, 0], 1, op=0))  # the element type is not checked
+    for plain in (lambda: pld_system.notify(tensor([4, 1]), 1, [0, 0], 1, op=0),
+                  lambda: pld_system.wait(tensor([4, 1]), [0, 0], 1, cmp=0)):  # fmt: skip
+        rejects(plain, "DistributedTensor")
 
 
 # -- transfers -----------------------------------------------------------------------------------------------
@@ -152,6 +191,27 @@ def test_remote_tiles() -> None:
     rejects(lambda: pld_tile.remote_store(tile([64]), target, 0, [0, 0]), "at least 2-D")
     rejects(lambda: pld_tensor.remote_store(tile([16, 64]), target, 0, [0, 0]), "pld.tile.remote_store")
     rejects(lambda: pld_tensor.remote_store(target, target, 0, [0, 0]), "pld.tensor.put")
+    for build, source in ((pld_tile.remote_store, tile), (pld_tensor.remote_store, tensor)):
+        rejects(lambda b=build, s=source: b(s([64]), target, 0, [0, 0]), "at least 2-D")
+        rejects(
+            lambda b=build, s=source: b(s([2, 16, 64]), target, 0, [0, 0]),
+            "src leading dimension 0 must be 1",
+        )
+        for axis, offsets in ((0, [56, 0]), (1, [0, 8])):
+            rejects(
+                lambda b=build, s=source, offsets=offsets: b(s([16, 64]), target, 0, offsets),
+                f"push exceeds the peer's target region in dimension {axis}",
+            )
+        rejects(lambda b=build, s=source: b(s([16, 64], ir.FP16), target, 0, [0, 0]), "dtype")
+        assert is_unknown(build(source([16, 64]), target, 0, [n, 0]))
+        for dtype in (ir.FP32, ir.BF16, ir.FP16, ir.INT32, ir.INT16, ir.INT8):
+            added = build(source([16, 64], dtype), window([64, 64], dtype), 0, [0, 0], atomic=1)
+            assert added.kwargs == {"atomic": 1}
+        for dtype in (ir.INT64, ir.UINT8):
+            rejects(
+                lambda b=build, s=source, d=dtype: b(s([8, 8], d), window([8, 8], d), 0, [0, 0], atomic=1),
+                "fp32", "int8",
+            )  # fmt: skip
 
 
 def test_put_and_get() -> None:
@@ -171,9 +231,29 @@ def test_put_and_get() -> None:
     rejects(lambda: pld_tensor.put(dst, 1, tensor([64, 64], ir.FP16)), "element type")
     rejects(lambda: pld_tensor.put(window([n, 64]), 1, tensor([n, 64])), "chunk_rows")
     assert pld_tensor.put(window([n, 64]), 1, tensor([n, 64]), chunk_rows=8).kwargs["chunk_rows"] == 8
-    rejects(lambda: pld_tensor.put(dst, 1, src, pipeline=True), "both")
-    rejects(lambda: pld_tensor.put(dst, 1, src, chunk_rows=-1), "must be non-negative")
-    rejects(lambda: pld_tensor.put(dst, 1, src, chunk_rows=1.5), "static", error=TypeError)
+    moves = (
+        lambda **chunks: pld_tensor.put(dst, 1, src, **chunks),
+        lambda **chunks: pld_tensor.get(src, 1, dst, **chunks),
+    )
+    for move in moves:
+        for chunks in ({}, {"chunk_rows": 8}, {"chunk_cols": 8}):
+            rejects(lambda move=move, chunks=chunks: move(pipeline=True, **chunks), "both")
+        for key in ("chunk_rows", "chunk_cols"):
+            rejects(lambda move=move, key=key: move(**{key: -1}), "must be non-negative")
+            for value in (1.5, "8", True, n):
+                rejects(
+                    lambda move=move, key=key, value=value: move(**{key: value}), "static", error=TypeError
+                )
+    raw = {"atomic": 0, "chunk_rows": -1}
+    rejects(
+        lambda: ir.create_op_call("pld.tensor.put", put.args, raw, NOWHERE), "must be non-negative"
+    )  # fmt: skip
+    rejects(lambda: ir.create_op_call("pld.tensor.get", [src, put.args[1], dst], {"atomic": 1}, NOWHERE),
+            "Unknown kwarg 'atomic'")  # fmt: skip
+    rows = {"dst_offsets": [0, 0], "src_offsets": [0, 0], "shape": [n, 64]}
+    rejects(lambda: pld_tensor.put(dst, 1, src, **rows), "chunk_rows")
+    assert len(pld_tensor.put(dst, 1, src, **rows, chunk_rows=4).args) == 6
+    rejects(lambda: pld_tensor.put(window([64, n]), 1, tensor([64, n])), "chunk_cols")
     rejects(lambda: pld_tensor.put(tensor([64, 64]), 1, src), "DistributedTensor")
 
 

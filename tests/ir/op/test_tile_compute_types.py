@@ -36,14 +36,34 @@ def with_scratch(source: ir.Var) -> tuple[ir.Var, ir.Var]:
 # -- elementwise ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["INT8", "INT16", "INT32"])
-@pytest.mark.parametrize(
-    "leaf", ["adds", "muls", "divs", "maximums", "minimums", "fmods", "ands", "ors", "shls"]
-)
-def test_int_literal_becomes_a_constant_of_the_tile_dtype(dtype: str, leaf: str) -> None:
-    element = getattr(ir, dtype)
-    call = getattr(L, leaf)(tile([8, 8], element), 5)
-    assert isinstance(call.args[1], ir.ConstInt) and call.args[1].dtype is element
+BITWISE_WITH_SCALAR = ("ands", "ors", "shls", "shrs", "xors")
+WITH_SCALAR = (
+    "adds", "subs", "muls", "divs", "maximums", "minimums", "fmods", "rems", "addsc", "subsc", "cmps",
+    "expands", *BITWISE_WITH_SCALAR,
+)  # fmt: skip
+
+
+def with_scalar(leaf: str, dtype: ir.DataType, scalar: object) -> ir.Call:
+    """The call of a tile with a scalar; a third operand is a tile like the first."""
+    rest = [tile([8, 8], dtype)] if leaf in ("rems", "addsc", "subsc", "xors") else []
+    return getattr(L, leaf)(tile([8, 8], dtype), scalar, *rest)
+
+
+@pytest.mark.parametrize("leaf", WITH_SCALAR)
+def test_literal_becomes_a_constant_of_the_tile_dtype_and_an_index_variable_is_refused(leaf: str) -> None:
+    for dtype in (ir.INT8, ir.INT16, ir.INT32):
+        call = with_scalar(leaf, dtype, 5)
+        assert isinstance(call.args[1], ir.ConstInt) and call.args[1].dtype is dtype
+        rejects(
+            lambda dtype=dtype: with_scalar(leaf, dtype, n), "index", f"pl.cast(<value>, pl.{dtype.member})"
+        )
+    if leaf in BITWISE_WITH_SCALAR:
+        return
+    for dtype in (ir.FP16, ir.FP32, ir.BF16):
+        for literal in (5, 0.5):
+            call = with_scalar(leaf, dtype, literal)
+            assert isinstance(call.args[1], ir.ConstFloat) and call.args[1].dtype is dtype
+            assert leaf == "cmps" or call.type.dtype is dtype
 
 
 def test_scalar_operands() -> None:
@@ -54,8 +74,8 @@ def test_scalar_operands() -> None:
     assert ints.args[1].dtype is ir.FP32 and ints.type.dtype is ir.INT32
     typed = ir.ConstInt(5, ir.INT32, NOWHERE)
     assert L.add(tile([8, 8], ir.INT16), typed).args[1] is typed
-    rejects(lambda: L.add(tile([8, 8]), n), "index", "pl.cast")
-    assert L.lrelu(tile([8, 8], ir.FP16), 0.1).args[1].dtype is ir.FP32
+    for slope in (0.1, 2):
+        assert L.lrelu(tile([8, 8], ir.FP16), slope).args[1].dtype is ir.FP32
     assert L.expands(tile([8, 8], ir.INT32), 1.5).type.dtype is ir.FP32
     assert L.muls(tile([8, 8], ir.BF16), 0.0).type.dtype is ir.BF16
     assert L.mul(tile([8, 8], ir.BF16), ir.ConstFloat(0.5, ir.FP32, NOWHERE)).type.dtype is ir.BF16
@@ -98,9 +118,29 @@ def test_unary_operators_carry_the_partial_region_and_nothing_else() -> None:
         assert build(tile([16, 32])).type.tile_view is None
     for dtype in (ir.FP16, ir.BF16, ir.INT32):
         rejects(lambda dtype=dtype: L.sin(tile([8, 8], dtype)), "tile.sin", "FP32")
+        rejects(lambda dtype=dtype: L.cos(tile([8, 8], dtype)), "tile.cos", "FP32")
     rejects(lambda: L.log(tile([8, 8], ir.INT32)), "requires an FP16 or FP32")
     rejects(lambda: L.rsqrt(x, tile([8, 8])), "shape mismatch")
     assert len(L.rsqrt(x, tile([16, 32])).args) == 2
+    rejects(lambda: L.log(tile([8, 8], ir.BF16)), "requires an FP16 or FP32")
+
+
+def test_further_elementwise_results_carry_the_partial_region_but_no_stride() -> None:
+    def built(source: ir.Var) -> list[ir.Call]:
+        rows, columns, dtype = tile([16, 1]), tile([1, 32]), source.type.dtype
+        unary = [L.cast(source, ir.BF16), L.expands(source, 1.0), L.rsqrt(source, tile([16, 32], dtype))]
+        for suffix in ("", "_sub", "_mul", "_div", "_max", "_min", "_expdif"):
+            unary.append(getattr(L, f"row_expand{suffix}")(source, rows))
+        for suffix in ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif"):
+            unary.append(getattr(L, f"col_expand{suffix}")(source, columns))
+        return unary
+
+    strided = tile([16, 32], valid=[5, 32], stride=[64, 1])
+    for call in [*built(strided), L.not_(tile([16, 32], ir.INT16, valid=[5, 32], stride=[64, 1]))]:
+        view = call.type.tile_view
+        assert valid(call) == [5, 32] and view.stride == [] and call.type.memref is None, call.op.name
+    for call in built(tile([16, 32])):
+        assert call.type.tile_view is None, call.op.name
 
 
 def test_cast_checks() -> None:
@@ -111,7 +151,7 @@ def test_cast_checks() -> None:
         "requires a 'mode' kwarg",
     )
     rejects(lambda: L.cast(x, ir.FP32), "same-dtype cast is not a valid operation")
-    for mode in (True, 7, "nearest"):
+    for mode in (True, False, 7, -1, "nearest", 1.0, None):
         rejects(lambda mode=mode: L.cast(x, ir.BF16, mode), "Invalid rounding mode")
 
 
@@ -120,7 +160,13 @@ def test_bitwise_dtypes() -> None:
     assert L.shl(a, b).type.dtype is ir.INT16 and L.shr(a, b).type.dtype is ir.INT16
     assert L.shls(a, 2).type.dtype is ir.INT16 and L.and_(a, b).type.dtype is ir.INT32
     rejects(lambda: L.and_(tile([8, 8]), tile([8, 8])), "integer tile dtype")
-    rejects(lambda: L.not_(b), "INT16 or UINT16")
+    for dtype in (ir.INT8, ir.INT16, ir.INT32, ir.UINT8, ir.UINT16, ir.UINT32):
+        shifted = tile([8, 8], dtype)
+        for call in (L.shl(shifted, b), L.shr(shifted, b), L.shls(shifted, symbol("s", ir.INT32)),
+                     L.shrs(shifted, symbol("s", ir.INT32))):  # fmt: skip
+            assert call.type.dtype is dtype
+        if dtype not in (ir.INT16, ir.UINT16):
+            rejects(lambda shifted=shifted: L.not_(shifted), "INT16 or UINT16")
     assert L.not_(tile([8, 8], ir.UINT16)).type.dtype is ir.UINT16
 
 
@@ -142,14 +188,19 @@ def test_compare_gives_a_packed_predicate() -> None:
     assert shape(call) == [10, 32] and valid(call) == [10, 5] and call.type.dtype is ir.UINT8
     wide = L.cmps(tile([10, 300], valid=[10, 257]), 0.0, cmp_type=4)
     assert shape(wide) == [10, 64] and valid(wide) == [10, 33]
-    dynamic = L.cmps(tile([10, 64], valid=[10, n]), 0.0).type.tile_view.valid_shape[1]
-    assert isinstance(dynamic, ir.FloorDiv) and isinstance(dynamic.left, ir.Add)
-    rejects(lambda: L.cmps(tile([8, 8]), 0.0, cmp_type=6), "cmp_type")
+    x = tile([10, 64], valid=[10, n])
+    for dynamic in (L.cmps(x, 0.0), L.cmp(x, x)):
+        assert dynamic.type.tile_view.valid_shape[1].as_python() == "(n + 7) // 8"
+    assert shape(L.cmps(tile([2, 3, 33]), 0.0)) == [2, 3, 32]
+    for code in (-1, 6, 9):
+        rejects(lambda code=code: L.cmps(tile([8, 8]), 0.0, cmp_type=code), "cmp_type")
+        rejects(lambda code=code: L.cmp(tile([8, 8]), tile([8, 8]), cmp_type=code), "cmp_type")
 
 
 def test_sels_checks_the_carrier() -> None:
     source, tmp = tile([2, 257]), tile([2, 257])
-    for dtype, short in ((ir.INT16, 16), (ir.INT32, 8)):
+    carriers = ((ir.UINT8, 32), (ir.INT8, 32), (ir.UINT16, 16), (ir.INT16, 16), (ir.UINT32, 8), (ir.INT32, 8))
+    for dtype, short in carriers:
         rejects(
             lambda dtype=dtype, short=short: L.sels(tile([2, 64], dtype, valid=[2, short]), source, tmp, 0.0),
             "each mask carrier row",
@@ -159,6 +210,8 @@ def test_sels_checks_the_carrier() -> None:
     rejects(lambda: L.sels(tile([1, 64], ir.UINT8), source, tmp, 0.0), "mask carrier rows")
     rejects(lambda: L.sels(tile([2, 64], ir.FP16), source, tmp, 0.0), "integer mask")
     rejects(lambda: L.sels(mask, tile([2, 64], ir.BF16), tmp, 0.0), "src dtype")
+    packed = tile([16, 64], ir.UINT8, valid=[n, (M + 7) // 8])
+    assert L.sels(packed, tile([16, 64], valid=[n, M]), tile([16, 64]), 0.0).type.dtype is ir.FP32
 
 
 def test_sels_retypes_its_constant() -> None:
@@ -179,25 +232,47 @@ def test_sels_retypes_its_constant() -> None:
 # -- reductions and expansion --------------------------------------------------------------------------------
 
 
-def test_reductions() -> None:
-    call = L.row_sum(*with_scratch(tile([8, 32], valid=[4, 32])))
-    assert shape(call) == [8, 1] and valid(call) == [4, 1] and layout(call) == (COL, NONE)
-    assert valid(L.row_sum(*with_scratch(tile([8, 32], valid=[8, n])))) == [8, 1]
-    assert shape(L.col_sum(tile([8, 32]))) == [1, 32] and shape(L.col_max(tile([8, 32]))) == [1, 32]
-    assert L.row_argmax(*with_scratch(tile([8, 32]))).type.dtype is ir.INT32
-    zero = ir.ConstInt(0, ir.UINT64, NOWHERE)
-    rejects(lambda: L.row_sum(*with_scratch(tile([8, 32], valid=[8, zero]))), "valid extent on axis 1 is 0")
+@pytest.mark.parametrize("combine", ["sum", "max", "min", "prod", "argmax", "argmin"])
+@pytest.mark.parametrize("side", ["row", "col"])
+def test_reductions(side: str, combine: str) -> None:
+    build = getattr(L, f"{side}_{combine}")
+    scratch = side == "row" or combine.startswith("arg")
+
+    def reduced(source: ir.Var) -> ir.Call:
+        return build(*with_scratch(source)) if scratch else build(source)
+
+    rows = side == "row"
+    call = reduced(tile([8, 32], valid=[4, 20]))
+    assert shape(call) == ([8, 1] if rows else [1, 32]) and valid(call) == ([4, 1] if rows else [1, 20])
+    assert layout(call) == (COL if rows else ROW, NONE)
+    assert call.type.dtype is (ir.INT32 if combine.startswith("arg") else ir.FP32)
+    for extent in (3, n):
+        partial = reduced(tile([8, 32], valid=[8, extent] if rows else [extent, 32]))
+        assert partial.type.tile_view is None
+    for zero in (0, ir.ConstInt(0, ir.UINT64, NOWHERE)):
+        for axis, region in ((0, [zero, 32]), (1, [8, zero])):
+            rejects(
+                lambda region=region: reduced(tile([8, 32], valid=region)),
+                f"valid extent on axis {axis} is 0",
+            )
     broken = ir.Var("v", ir.TileType([8, 32], ir.FP32, None, ir.TileView([8]), Vec), NOWHERE)
-    rejects(lambda: L.row_sum(broken, tile([8, 32])), "valid_shape rank")
+    rejects(lambda: reduced(broken), "valid_shape rank")
+    rejects(lambda: reduced(tile([32])), "rank >= 2")
 
 
 def test_reduction_scratch() -> None:
     x = tile([8, 32])
-    rejects(lambda: L.row_sum(x, tile([8, 16])), "at least the input shape")
-    rejects(lambda: L.row_sum(x, tile([8, 32], ir.FP16)), "tmp_tile dtype to match input dtype")
-    rejects(lambda: L.row_argmax(x, tile([8, 64])), "exactly match the input shape")
-    assert L.row_sum(x, tile([16, 64])).type.dtype is ir.FP32
-    rejects(lambda: L.row_min(*with_scratch(tile([8, 32], ir.BF16))), "INT16, INT32, FP16, FP32")
+    for build in (L.row_sum, L.row_max, L.row_min, L.row_prod):
+        rejects(lambda build=build: build(x, tile([8, 16])), "at least the input shape")
+        rejects(lambda build=build: build(x, tile([8, 32], ir.FP16)), "tmp_tile dtype to match input dtype")
+        assert build(x, tile([16, 64])).type.dtype is ir.FP32
+    for build in (L.row_argmax, L.row_argmin, L.col_argmax, L.col_argmin):
+        rejects(lambda build=build: build(x, tile([8, 64])), "exactly match the input shape")
+        rejects(lambda build=build: build(x, tile([8, 32], ir.FP16)), "tmp_tile dtype to match input dtype")
+    for dtype in (ir.BF16, ir.INT8):
+        rejects(
+            lambda dtype=dtype: L.row_min(*with_scratch(tile([8, 32], dtype))), "INT16, INT32, FP16, FP32"
+        )
     column = tile([8, 32], blayout=COL)
     rejects(lambda: L.row_min(column, tile([8, 32])), "requires an ND input layout")
 
@@ -215,7 +290,20 @@ def test_row_expand_add_vector_forms() -> None:
     x = tile([8, 32])
     assert L.row_expand_add(x, tile([8, 1])).type.dtype is ir.FP32
     assert L.row_expand_add(x, tile([10, 16], valid=[8, 8]), tmp=x).args[2] is x
-    rejects(lambda: L.row_expand_add(x, tile([10, 16], valid=[8, 7])), "last dimension to be 8")
+    for columns in (7, 0):
+        rejects(
+            lambda columns=columns: L.row_expand_add(x, tile([10, 16], valid=[8, columns])),
+            "last dimension to be 8",
+        )
+    rejects(lambda: L.row_expand_add(x, tile([8, 1], valid=[8, 0])), "last dimension")
+    for dtype, block in ((ir.INT8, 32), (ir.INT16, 16), (ir.FP16, 16), (ir.INT32, 8)):
+        assert len(L.row_expand_add(tile([8, 32], dtype), tile([8, block], dtype)).args) == 2
+        rejects(
+            lambda dtype=dtype, block=block: L.row_expand_add(
+                tile([8, 32], dtype), tile([8, 2 * block], dtype)
+            ),
+            f"last dimension to be {block}",
+        )
     rejects(lambda: L.row_expand_add(x, tile([8, 1], ir.FP16)), "same dtype")
     rejects(lambda: L.row_expand_add(x, tile([4, 1])), "src1 valid row extent to match src0/dst")
     rejects(
@@ -246,8 +334,41 @@ def test_matmul_type() -> None:
     view = call.type.tile_view
     assert layout(call) == (COL, ROW) and view.fractal == 1024 and view.compact is ir.CompactMode.null
     assert L.matmul(*operands(16, 128, 32)).type.tile_view is None
-    short = L.matmul(*operands(16, 128, 32, lhs=[n, 128]))
-    assert short.type.tile_view.compact is ir.CompactMode.normal
+
+
+def compact(call: ir.Call) -> ir.CompactMode:
+    return call.type.get_effective_tile_view().compact
+
+
+def test_a_product_is_compact_unless_its_rows_are_provably_full() -> None:
+    bias, normal, null = tile([1, 32]), ir.CompactMode.normal, ir.CompactMode.null
+    cases = (
+        ({"lhs": [n, 128]}, normal), ({"lhs": [12, 128]}, normal), ({"rhs": [128, 16]}, null),
+        ({"rhs": [128, n]}, null), ({"lhs": [16, 64]}, null), ({}, null),
+    )  # fmt: skip
+    for regions, wanted in cases:
+        pair = operands(16, 128, 32, **regions)
+        for call in (L.matmul(*pair), L.matmul_bias(*pair, bias)):
+            assert compact(call) is wanted, regions
+        assert compact(L.set_validshape(bound(call), 16, 32)) is wanted, regions
+    short = operands(16, 64, 24, lhs=[12, 64])
+    for mode in (normal, null):  # an accumulation keeps what its accumulator is
+        acc = tile([16, 24], valid=[12, 24], space=Acc, compact=mode)
+        assert compact(L.matmul_acc(acc, *short)) is mode
+
+
+def test_products_are_boxed_in_the_accumulator_buffer() -> None:
+    lhs, rhs = operands(16, 64, 32)
+    for space in (Acc, None):
+        acc = tile([16, 32], space=space)
+        calls = (
+            L.matmul(lhs, rhs), L.matmul_acc(acc, lhs, rhs), L.matmul_bias(lhs, rhs, tile([1, 32])),
+            L.batch_matmul(lhs, rhs), L.batch_matmul_acc(acc, lhs, rhs), L.gemv(*operands(1, 64, 32)),
+        )  # fmt: skip
+        for call in calls:
+            view = call.type.get_effective_tile_view()
+            assert (view.blayout, view.slayout, view.fractal) == (COL, ROW, 1024), call.op.name
+            assert call.type.memory_space is Acc
 
 
 def test_matmul_inner_extents() -> None:
@@ -284,6 +405,14 @@ def test_bias_gemv_and_batch() -> None:
         and vector.kwargs == {"acc_phase": "unspecified"}
     )
     rejects(lambda: L.gemv(lhs, rhs), "physical row extent to be exactly 1")
+    rejects(lambda: L.gemv(*operands(16, 64, 32, lhs=[1, 64])), "row extent to be exactly 1")
+    rejects(lambda: L.gemv(tile([1, 64], ir.FP16), tile([64, 32], ir.BF16)), "identical")
+    rejects(
+        lambda: L.gemv_acc(tile([16, 32], ir.INT32, valid=[1, 32], space=Acc), one, wide), "accumulator dtype"
+    )
+    biased = L.gemv_bias(one, wide, tile([1, 32]), acc_phase="final")
+    assert shape(biased) == [16, 32] and valid(biased) == [1, 32]
+    assert valid(L.batch_matmul(tile([2, 8, 8], valid=[1, 3, 4]), tile([2, 8, 8]))) == [2, 8, 8]
     assert L.gemv_acc(bound(vector), one, wide).type.dtype is ir.FP32
     rejects(lambda: L.gemv_acc(tile([16, 32], space=Acc), one, wide), "accumulator valid_shape")
     batch = L.batch_matmul(tile([1, 16, 32], ir.BF16), tile([4, 32, 64], ir.BF16))
@@ -306,12 +435,23 @@ def test_block_scaled_products() -> None:
 
 def test_gather_dtypes_and_shapes() -> None:
     x, tmp = tile([8, 64]), tile([8, 64])
-    assert shape(L.gather(x, tile([4, 16], ir.INT32), tmp)) == [4, 16]
-    rejects(lambda: L.gather(x, tile([4, 16], ir.INT16), tmp), "16-bit src")
-    rejects(lambda: L.gather(tile([8, 64], ir.BF16), tile([4, 16], ir.INT32), tmp), "src dtype")
+    for dtype in (ir.FP32, ir.INT32, ir.FP16, ir.INT16):
+        source = tile([8, 64], dtype)
+        gathered = L.gather(source, tile([4, 16], ir.INT32, valid=[2, 2]), tmp)
+        assert shape(gathered) == valid(gathered) == [4, 16] and gathered.type.dtype is dtype
+        if dtype in (ir.FP16, ir.INT16):
+            assert L.gather(source, tile([4, 16], ir.INT16), tmp).type.dtype is dtype
+        else:
+            rejects(lambda source=source: L.gather(source, tile([4, 16], ir.INT16), tmp), "16-bit src")
+    for dtype in (ir.BF16, ir.INT8, ir.UINT32, ir.INT64):
+        rejects(lambda dtype=dtype: L.gather(tile([8, 64], dtype), tile([4, 16], ir.INT32), tmp), "src dtype")
+    for dtype in (ir.UINT32, ir.INT64, ir.FP32):
+        rejects(lambda dtype=dtype: L.gather(x, tile([4, 16], dtype), tmp), "indices dtype")
     offsets = tile([8, 16], ir.UINT32, valid=[5, 9])
     blocks = L.gatherb(tile([8, 64], ir.FP16), offsets)
     assert shape(blocks) == [8, 256] and valid(blocks) == [5, 144]
+    symbolic = L.gatherb(x, tile([8, 16], ir.UINT32, valid=[5, n])).type.tile_view.valid_shape[1]
+    assert isinstance(symbolic, ir.Mul) and symbolic.left is n
     wide = L.gatherb(tile([8, 64], ir.FP16), offsets, output_dtype=ir.FP32)
     assert shape(wide) == [8, 128] and valid(wide) == [5, 72]
     rejects(lambda: L.gatherb(x, tile([8, 12], ir.UINT32)), "multiple of 8")
@@ -322,16 +462,24 @@ def test_gather_dtypes_and_shapes() -> None:
 
 
 def test_scatter_checks() -> None:
-    assert shape(L.scatter_mask(tile([8, 16]), tile([8, 8]), 1)) == [8, 16]
-    assert shape(L.scatter_mask(tile([8, 16]), tile([8, 4]), L.MaskPattern.P0001)) == [8, 16]
-    rejects(lambda: L.scatter_mask(tile([8, 16]), tile([8, 8]), 42), "[1, 7]")
+    masked = tile([8, 16])
+    for pattern, columns in zip(range(1, 8), (8, 8, 4, 4, 4, 4, 16), strict=True):
+        assert L.scatter_mask(masked, tile([8, columns]), pattern).type is masked.type
+        rejects(
+            lambda pattern=pattern: L.scatter_mask(masked, tile([8, 5]), pattern), f"mask_pattern={pattern}"
+        )
+    for pattern in (0, 8, 42, -1):
+        rejects(lambda pattern=pattern: L.scatter_mask(masked, tile([8, 8]), pattern), "range [1, 7]")
     rejects(lambda: L.scatter_mask(tile([8, 16], ir.FP16), tile([8, 8], ir.INT16), 1), "same dtype")
     rejects(lambda: L.scatter_mask(tile([8, 12]), tile([8, 8]), 1), "mask_pattern=1")
     target, source = tile([8, 64]), tile([4, 16])
     assert L.scatter(target, source, tile([4, 16], ir.INT32)).type is target.type
     rejects(lambda: L.scatter(target, source, tile([4, 16], ir.INT16)), "requires indexes dtype")
     rejects(lambda: L.scatter(target, source, tile([4, 8], ir.INT32)), "indexes.shape[1] == src.shape[1]")
-    rejects(lambda: L.scatter_update(target, -1, tile([1, 4], ir.INT32), tile([4, 64])), "dim=-2")
+    for dim in (-1, 0, 1):
+        rejects(
+            lambda dim=dim: L.scatter_update(target, dim, tile([1, 4], ir.INT32), tile([4, 64])), "dim=-2"
+        )
     rejects(lambda: L.scatter_update(target, -2, tile([1, 4], ir.INT32), tile([4, 64], ir.FP16)), "src dtype")
     out = tensor([1024])
     assert L.mscatter(source, tile([4, 16], ir.INT32), out).type is out.type
@@ -345,7 +493,21 @@ def test_mgather() -> None:
     elements = L.mgather(memory, tile([4, 16], ir.INT32, valid=[4, 9]), "elem", gather_oob="clamp")
     assert valid(elements) == [4, 9] and elements.kwargs == {"coalesce": 1, "gather_oob": 1}
     rejects(lambda: L.mgather(memory, tile([1, 16], ir.UINT32)), "INT32")
-    rejects(lambda: L.mgather(memory, tile([1, 16], ir.INT32), True), "coalesce")
+    for words, parameter in (
+        (("row", "elem"), "coalesce"),
+        (("undefined", "clamp", "wrap", "zero"), "gather_oob"),
+    ):
+        for code, word in enumerate(words):
+            for spelling in (word, code):
+                call = L.mgather(memory, tile([1, 16], ir.INT32), **{parameter: spelling})
+                assert call.kwargs.get(parameter, 0) == code
+        for wrong in (True, len(words), -1, "rows", 1.5):
+            rejects(
+                lambda parameter=parameter, wrong=wrong: L.mgather(
+                    memory, tile([1, 16], ir.INT32), **{parameter: wrong}
+                ),
+                parameter,
+            )
     mat = L.mgather(memory, tensor([1, 32], ir.INT32), target_memory=Mat)
     assert mat.type.memory_space is Mat and layout(mat) == (COL, ROW)
     index = tensor([16, 64], ir.INT32)

@@ -48,12 +48,15 @@ def test_create_has_the_implicit_layout_of_its_space() -> None:
     assert layout(flat) == (ROW, NONE) and flat.type.tile_view is not None
     assert L.create([32, 32], ir.FP32, Acc).type.get_effective_tile_view().fractal == 1024
     assert L.create([8], ir.FP32, None).type.memory_space is None
-    rejects(
-        lambda: L.create([8, 8], ir.FP32, ir.MemorySpace.LeftScale),
-        "does not support target_memory=LeftScale",
-    )
+    for scale in (ir.MemorySpace.LeftScale, ir.MemorySpace.RightScale):
+        rejects(
+            lambda scale=scale: L.create([8, 8], ir.FP32, scale),
+            "does not support target_memory=LeftScale/RightScale",
+        )
     rejects(lambda: L.create([n, 8], ir.FP32), "compile-time constant")
     rejects(lambda: L.create([], ir.FP32), "non-empty")
+    rejects(lambda: L.create([0, 8], ir.FP32), "positive")
+    rejects(lambda: L.create([8, 8], ir.FP32, Mat, transpose=True, flat_layout=True), "transpose")
 
 
 def test_load_of_a_full_window_has_no_view() -> None:
@@ -71,7 +74,13 @@ def test_load_layouts() -> None:
     assert layout(L.load(transposed, [0, 0], [64, 32], target_memory=Mat)) == (ROW, COL)
     assert layout(L.load(transposed, [0, 0], [64, 1], target_memory=Mat)) == (ROW, NONE)
     assert layout(L.load(tensor([64, 32]), [0, 0], [64, 1])) == (COL, NONE)
-    rejects(lambda: L.load(tensor([8, 8]), [0, 0], [8, 8], target_memory=Left), "Vec or Mat")
+    one_column = L.load(tensor([64, 32]), [0, 0], [64, 1], target_memory=Mat)
+    assert layout(one_column) == (COL, ROW) and one_column.type.tile_view is None
+    for space in ir.MemorySpace:
+        if space not in (Vec, Mat):
+            rejects(
+                lambda space=space: L.load(tensor([8, 8]), [0, 0], [8, 8], target_memory=space), "Vec or Mat"
+            )
 
 
 def test_load_valid_region() -> None:
@@ -124,26 +133,53 @@ def test_store_grows_the_valid_region_of_its_target() -> None:
 
 def test_atomic_store_dtypes() -> None:
     assert L.store(tile([8, 8]), [0, 0], tensor([8, 8]), atomic=1).kwargs == {"atomic": 1}
-    rejects(
-        lambda: L.store(tile([8, 8], ir.INT64), [0, 0], tensor([8, 8], ir.INT64), atomic=1),
-        "fp32", "bfloat16", "int8",
-    )  # fmt: skip
+    for dtype in (ir.FP32, ir.BF16, ir.FP16, ir.INT32, ir.INT16, ir.INT8):
+        L.store(tile([8, 8], dtype), [0, 0], tensor([8, 8], dtype), atomic=1)
+    for dtype in (ir.INT64, ir.UINT8, ir.UINT32, ir.BOOL):
+        rejects(
+            lambda dtype=dtype: L.store(tile([8, 8], dtype), [0, 0], tensor([8, 8], dtype), atomic=1),
+            "fp32", "bfloat16", "fp16", "int32", "int16", "int8",
+        )  # fmt: skip
     rejects(lambda: L.store(tile([8, 8]), [0, 0], tensor([8, 8]), atomic=2), "atomic")
 
 
-@pytest.mark.parametrize("space", [Mat, Left, Acc])
+def test_store_grows_along_one_axis_without_a_gap() -> None:
+    part = tensor([64, 128], valid=[20, 128])
+    rejects(lambda: L.store(tile([8, 128]), [24, 0], part), "leaves a gap in dimension 0")
+    rejects(lambda: L.store(tile([8, 64]), [20, 0], part), "L-shape")
+    corner = tensor([64, 128], valid=[8, 8])
+    rejects(lambda: L.store(tile([16, 16]), [4, 4], corner), "dimensions 0 and 1 at once")
+    rejects(lambda: L.store(tile([8, 8]), [-1, 0], part), "provably negative")
+    assert L.store(tile([8, 128], valid=[0, 128]), [40, 0], part).type == part.type
+    for shapes in ([8], [8, 128, 1]):
+        rejects(lambda shapes=shapes: L.store(tile([8, 128]), [0, 0], part, shapes), "rank")
+    assert L.store(tile([8, 128]), [24, 0], part, [8, 128]).type is part.type
+    assert L.store(tile([1, 8, 128]), [24, 0], part).type is part.type
+
+
+@pytest.mark.parametrize("space", [Mat, Left, Right, Acc])
 def test_move_takes_the_implicit_layout_of_boxed_spaces(space: ir.MemorySpace) -> None:
     moved = L.move(tile([64, 64]), space)
     assert moved.type.tile_view is None and moved.type.memory_space is space
-    partial = L.move(tile([64, 64], valid=[40, 64]), space)
     implicit = ir.TileType([64, 64], ir.FP32, None, None, space).get_effective_tile_view()
-    assert layout(partial) == (implicit.blayout, implicit.slayout) and valid(partial) == [40, 64]
+    wanted = (implicit.blayout, implicit.slayout, implicit.fractal)
+    partial, padded = tile([64, 64], valid=[40, 64]), tile([64, 64], pad=ir.PadValue.zero)
+    for source in (partial, padded, tile([64, 64], valid=[40, 64], pad=ir.PadValue.min, space=Mat)):
+        view = L.move(source, space).type.get_effective_tile_view()
+        assert (view.blayout, view.slayout, view.fractal) == wanted
+        assert extents(view.valid_shape) == valid(source)
+        assert view.pad is source.type.tile_view.pad
+    for blayout, slayout in ((ROW, ROW), (COL, COL)):
+        assert layout(L.move(partial, space, blayout, slayout)) == (blayout, slayout)
+    assert L.move(tile([64, 64], space=space), space).type.tile_view is None
 
 
 def test_move_to_right_is_row_major_and_to_vec_keeps_the_source_layout() -> None:
     assert layout(L.move(tile([64, 1]), Right))[0] is ROW
-    moved = L.move(tile([64, 64], space=Mat), Vec)
-    assert layout(moved) == (COL, ROW) and moved.type.get_effective_tile_view().fractal == 512
+    for flat in (Vec, ir.MemorySpace.Bias):
+        moved = L.move(tile([64, 64], valid=[40, 64], space=Acc), flat)
+        assert layout(moved) == (COL, ROW) and moved.type.get_effective_tile_view().fractal == 512
+        assert moved.type.memory_space is flat and valid(moved) == [40, 64]
     assert layout(L.move(tile([64, 64]), Mat, ROW, COL)) == (ROW, COL)
     assert L.move(tile([64, 64]), Vec).type.tile_view is None
 
@@ -157,8 +193,13 @@ def test_slice_valid_region_and_errors() -> None:
     narrow = tile([64, 64], valid=[20, 64])
     assert valid(L.slice(narrow, [32, 32], [0, 0], [32, 32])) == [20, 32]
     assert valid(L.slice(narrow, [32, 32], [0, 0], [8, 4])) == [8, 4]
-    rejects(lambda: L.slice(x, [32, 32], [40, 0]), "reads past the end", "no clamping mechanism")
+    for axis, offset in ((0, [33, 0]), (1, [0, 33])):
+        rejects(
+            lambda offset=offset: L.slice(x, [32, 32], offset),
+            f"reads past the end of dimension {axis}", "no clamping mechanism",
+        )  # fmt: skip
     rejects(lambda: L.slice(x, [32, 32], [-1, 0]), "provably negative")
+    rejects(lambda: L.slice(x, [32, 32], [0, -1]), "provably negative")
     rejects(lambda: L.slice(x, [n, 32], [0, 0]), "compile-time constant")
     rejects(lambda: L.slice(x, [32, 32], [INT32_SCALAR, 0]), "offset", "int32")
 
@@ -167,8 +208,13 @@ def test_slice_drops_axes_down_to_two() -> None:
     x = tile([1, 1, 1, 64])
     assert shape(L.slice(x, [1, 1, 1, 64], [0, 0, 0, 0], drop_dims=[0, 1, 2])) == [1, 64]
     rejects(lambda: L.slice(tile([8, 64]), [2, 64], [0, 0], drop_dims=[0]), "static unit dimension")
-    partial = tile([8, 64], valid=[n, 64])
-    rejects(lambda: L.slice(partial, [1, 64], [3, 0], drop_dims=[0]), "not provably 1")
+    for rows in (n, 2):
+        partial = tile([8, 64], valid=[rows, 64])
+        rejects(
+            lambda partial=partial: L.slice(partial, [1, 64], [3, 0], drop_dims=[0]), "not provably 1"
+        )  # fmt: skip
+    for empty in (None, []):
+        assert len(L.slice(x, [1, 1, 1, 64], [0, 0, 0, 0], drop_dims=empty).args) == 3
     call = L.slice(tile([8, 64]), [1, 64], [3, 0], drop_dims=[0])
     assert call.args[3].elements == [] and len(call.args) == 5
 
@@ -203,10 +249,25 @@ def test_extract() -> None:
     assert layout(right) == (ROW, COL) and right.type.tile_view is None
     vec = L.extract(x, 16, 64, [32, 32], target_memory=Vec)
     assert vec.type.tile_view.compact is ir.CompactMode.null
+    for space in (Left, Right, Vec, Mat):
+        part = L.extract(x, 16, 64, [32, 32], target_memory=space)
+        assert valid(part) == [24, 32] and part.type.memory_space is space
+        normal = space in (Left, Right)
+        assert part.type.tile_view.compact is (ir.CompactMode.normal if normal else ir.CompactMode.null)
     rejects(lambda: L.extract(x, 0, 0, [65, 8], target_memory=Vec), "exceeds src")
+    rejects(lambda: L.extract(x, 0, 0, [8, 129], target_memory=Vec), "exceeds src")
     rejects(lambda: L.extract(x, 48, 0, [32, 8], target_memory=Vec), "exceeds src row")
+    rejects(lambda: L.extract(x, 0, 120, [32, 16], target_memory=Vec), "exceeds src col")
     rejects(lambda: L.extract(x, -1, 0, [8, 8], target_memory=Vec), "must be >= 0")
-    rejects(lambda: L.extract(x, symbol("f", ir.FP32), 0, [8, 8], target_memory=Vec), "index_row")
+    rejects(lambda: L.extract(x, 0, -1, [8, 8], target_memory=Vec), "must be >= 0")
+    for dtype in (ir.FP32, ir.INT32):
+        rejects(
+            lambda dtype=dtype: L.extract(x, symbol("f", dtype), 0, [8, 8], target_memory=Vec), "index_row"
+        )
+        rejects(
+            lambda dtype=dtype: L.extract(x, 0, symbol("f", dtype), [8, 8], target_memory=Vec), "index_col"
+        )
+    rejects(lambda: L.extract(tile([2, 8, 8]), 0, 0, [8, 8], target_memory=Vec), "rank-2")
     rejects(lambda: L.extract(x, 0, 0, [n, 8], target_memory=Vec), "compile-time constant")
     rejects(lambda: L.extract(x, 0, 0, [1, 8, 8], target_memory=Vec), "rank-2")
 
@@ -224,7 +285,12 @@ def test_assemble() -> None:
         lambda: L.assemble(full, tile([48, 128], valid=[8, 128]), [56, 0]), "copies the whole source subview"
     )
     rejects(lambda: L.assemble(full, tile([8, 128], ir.FP16), [0, 0]), "same dtype")
-    assert L.assemble(tile([8, 8], ir.BF16), tile([8, 8]), [0, 0]).type.dtype is ir.BF16
+    for dtype in (ir.BF16, ir.FP16):
+        assert L.assemble(tile([8, 8], dtype), tile([8, 8]), [0, 0]).type.dtype is dtype
+    empty, corner = tile([64, 128], valid=[0, 128]), tile([64, 128], valid=[8, 8])
+    rejects(lambda: L.assemble(empty, tile([8, 128]), [8, 0]), "tile.assemble")
+    rejects(lambda: L.assemble(corner, tile([16, 16]), [4, 4]), "dimensions 0 and 1 at once")
+    rejects(lambda: L.assemble(full, tile([8, 128]), [-8, 0]), "provably negative")
 
 
 # -- shape changes -------------------------------------------------------------------------------------------
@@ -248,8 +314,8 @@ def test_transpose_is_a_full_copy_and_transpose_view_flips_layouts() -> None:
     assert len(L.transpose(tile([8, 16]), 0, 1).args) == 3
     assert len(L.transpose(tile([8, 16]), 0, 1, tile([8, 16])).args) == 4
     assert valid(L.transpose(tile([8, 16], valid=[5, 16]), -1, -2)) == [16, 8]
-    cases = [((COL, ROW), (ROW, COL)), ((COL, COL), (ROW, ROW)), ((ROW, NONE), (COL, NONE))]
-    for (blayout, slayout), flipped in cases:
+    pairs = [((COL, ROW), (ROW, COL)), ((COL, COL), (ROW, ROW)), ((ROW, NONE), (COL, NONE))]
+    for (blayout, slayout), flipped in pairs + [(after, before) for before, after in pairs]:
         call = L.transpose_view(tile([8, 16], valid=[5, 16], space=Mat, blayout=blayout, slayout=slayout))
         assert layout(call) == flipped and shape(call) == [16, 8] and valid(call) == [16, 5]
     rejects(lambda: L.transpose_view(tile([8])), "at least 2 dimensions")
@@ -263,7 +329,12 @@ def test_set_validshape_keeps_everything_else() -> None:
     assert call.type.memory_space is Acc
     rejects(lambda: L.set_validshape(tile([16, 64]), -1, 64), "must be >= 0")
     rejects(lambda: L.set_validshape(tile([16, 64]), 32, 64), "exceeds tile bound")
+    rejects(lambda: L.set_validshape(tile([16, 64]), 16, 65), "exceeds tile bound")
     rejects(lambda: L.set_validshape(tile([16, 64]), INT32_SCALAR, 64), "int32")
+    boxed = tile([16, 64], valid=[4, 4], compact=ir.CompactMode.normal, pad=ir.PadValue.max)
+    grown = L.set_validshape(boxed, 16, 64)
+    assert valid(grown) == [16, 64] and grown.type.tile_view.compact is ir.CompactMode.normal
+    assert grown.type.tile_view.pad is ir.PadValue.max
 
 
 def test_reinterpret_view() -> None:
@@ -274,19 +345,32 @@ def test_reinterpret_view() -> None:
     rejects(lambda: L.reinterpret_view(tile([8, 16]), ir.INT16, shape=[8, 16]), "512", "256")
     rejects(lambda: L.reinterpret_view(tile([8, 16], space=Mat), ir.INT16), "only supports flat tiles")
     rejects(lambda: L.reinterpret_view(tile([8, 16]), ir.FP32), "dtypes to differ")
-    padded = tile([8, 16], valid=[4, 16], pad=ir.PadValue.max)
-    assert L.reinterpret_view(padded, ir.INT16).type.tile_view.pad is ir.PadValue.null
+    kept = {ir.PadValue.zero: ir.PadValue.zero, ir.PadValue.max: ir.PadValue.null,
+            ir.PadValue.min: ir.PadValue.null}  # fmt: skip
+    for pad, after in kept.items():
+        padded = tile([8, 16], valid=[4, 16], pad=pad)
+        assert L.reinterpret_view(padded, ir.INT16).type.tile_view.pad is after
 
 
 def test_fillpad_is_fully_valid_and_marks_the_pad() -> None:
     x = tile([64, 64], valid=[48, 64])
-    for build in (L.fillpad, L.fillpad_inplace):
-        call = build(x, ir.PadValue.min)
-        assert valid(call) == [64, 64] and call.type.tile_view.pad is ir.PadValue.min
+    Pad, inf = ir.PadValue, float("inf")
+    spellings = {
+        Pad.zero: (Pad.zero, 0, 0.0), Pad.max: (Pad.max, inf), Pad.min: (Pad.min, -inf),
+    }  # fmt: skip
+    builders = (L.fillpad, L.fillpad_inplace, lambda x, pad: L.fillpad_expand(x, [64, 64], pad))
+    for build in builders:
+        for pad, values in spellings.items():
+            for value in values:
+                call = build(x, value)
+                assert valid(call) == [64, 64] and call.type.tile_view.pad is pad
+                assert call.kwargs == {"pad_value": pad}
+        for value in (Pad.null, 1, -2.5, float("nan")):
+            rejects(lambda build=build, value=value: build(x, value), "fillpad pad_value")
+        for value in (True, "zero", None):
+            rejects(lambda build=build, value=value: build(x, value), "fillpad pad_value", error=TypeError)
     assert shape(L.fillpad_expand(x, [128, 64])) == [128, 64]
     rejects(lambda: L.fillpad_expand(x, [32, 64]), "must be >= source dimension")
-    rejects(lambda: L.fillpad(x, 1), "fillpad pad_value")
-    rejects(lambda: L.fillpad(x, True), "fillpad pad_value", error=TypeError)
     through = L.add(bound(L.fillpad(x)), 1)
     assert through.type.tile_view.pad is ir.PadValue.zero
 
