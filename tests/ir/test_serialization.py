@@ -306,10 +306,25 @@ def test_older_payloads_lack_fields_that_came_later():
     assert back.func_type is ir.FunctionType.Opaque and back.split is ir.SplitMode.UP_DOWN
     assert back.param_directions == [ir.ParamDirection.In] * 2
     assert back.body.stmts[0].kind is ir.ForKind.Sequential
-    scope = payload(ir.RuntimeScopeStmt(body=seq(), span=S))
-    for name in ("name_hint", "manual", "attrs"):
-        del scope["fields"][name]
-    assert read(scope).manual is False
+    scopes = [
+        ir.InCoreScopeStmt(body=seq(), span=S), ir.ClusterScopeStmt(body=seq(), span=S),
+        ir.HierarchyScopeStmt(ir.Level.HOST, body=seq(), span=S), ir.SpmdScopeStmt(4, body=seq(), span=S),
+        ir.RuntimeScopeStmt(body=seq(), span=S), ir.CommDomainScopeStmt([], [], body=seq(), span=S),
+        ir.SplitAivScopeStmt(ir.SplitMode.NONE, body=seq(), span=S),
+    ]  # fmt: skip
+    for scope in scopes:
+        raw = payload(scope)
+        for name in ("name_hint", "sync_start", "manual", "attrs", "leading_comments"):
+            raw["fields"].pop(name, None)
+        ir.assert_structural_equal(read(raw), scope)
+    raw = payload(op("tile.abs", var("x")))
+    del raw["fields"]["attrs"]
+    assert read(raw).attrs == {}
+    raw = payload(ir.MemRef("m", 0, 64))
+    for name in ("is_pinned", "slot_count", "slot_index"):
+        del raw["fields"][name]
+    back = read(raw)
+    assert (back.is_pinned_, back.slot_count_, back.slot_index_) == (False, 1, None)
 
 
 @pytest.mark.parametrize(

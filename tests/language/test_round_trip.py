@@ -194,6 +194,27 @@ def test_split_region_round_trips():
     )
 
 
+def test_text_of_a_split_region_brings_back_its_split_and_a_missing_lane_binding():
+    body = """
+    for aiv_id in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+        a = pl.aiv_shard(t)
+        b = pl.aic_gather(a)
+    return t
+    """
+    found = function("t: pl.Tile[[16, 16], pl.FP32]", body, decorator="type=pl.FunctionType.InCore")
+    region = found.body.stmts[0]
+    bare = region.replace(body=ir.SeqStmts(region.body.stmts[1:], region.span))
+    stripped = found.replace(body=ir.SeqStmts([bare, *found.body.stmts[1:]], found.body.span))
+    for version in (found, stripped):
+        text = version.as_python(format=False)
+        assert "split=" not in text and "get_subblock_idx" not in text
+        again = pl.parse(text)
+        ir.assert_structural_equal(again, found)
+        lane, shard, gather = again.body.stmts[0].body.stmts
+        assert lane.value.op.name == "tile.get_subblock_idx"
+        assert shard.value.kwargs["split"] == gather.value.kwargs["split"] == ir.SplitMode.UP_DOWN.value
+
+
 def test_types_round_trip():
     params = (
         "a: pl.Tensor[[M, 64], pl.BF16, pl.NZ], "

@@ -436,7 +436,11 @@ def test_attributes_of_loops_are_numbers_flags_and_text():
 
 
 def test_a_difference_is_told_also_of_nodes_that_have_no_text():
-    malformed = ir.RuntimeScopeStmt(False, "hint", seq(), S)
-    with pytest.raises(ValueError, match="which has no text") as caught:
-        ir.assert_structural_equal(malformed, ir.BreakStmt(S))
-    assert "Node type mismatch (RuntimeScopeStmt != BreakStmt)" in str(caught.value)
+    for malformed in (
+        ir.RuntimeScopeStmt(False, "hint", seq(), S),
+        ir.EvalStmt(op("tile.cast", var(), mode=9), S),
+        function([], attrs={"split": 7}),
+    ):
+        with pytest.raises(ValueError, match="which has no text") as caught:
+            ir.assert_structural_equal(malformed, ir.BreakStmt(S))
+        assert f"Node type mismatch ({type(malformed).__name__} != BreakStmt)" in str(caught.value)

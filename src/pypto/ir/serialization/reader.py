@@ -53,6 +53,7 @@ __all__ = ["Reader"]
 _DEFAULTS: dict[type, dict[str, Any]] = {
     Call: {"attrs": []},
     ForStmt: {"attrs": [], "kind": 0},
+    MemRef: {"is_pinned": False, "slot_count": 1},
     ScopeStmt: {"attrs": [], "name_hint": "", "sync_start": False, "manual": False, "role": None},
     Function: {
         "func_type": 0, "level": None, "role": None, "attrs": [], "requires_runtime_binding": False,

@@ -96,7 +96,7 @@ def _printed(node: Any) -> str:
         return f"({type(node).__name__} of more than {_SHOWN_NODES} nodes)"
     try:
         return str(node)
-    except InternalError as error:  # malformed nodes are compared too
+    except (InternalError, ValueError) as error:  # malformed nodes are compared too
         return f"{node!r}, which has no text: {str(error).splitlines()[0]}"
 
 
