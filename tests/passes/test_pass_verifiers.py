@@ -408,7 +408,16 @@ def test_a_compute_operator_in_an_orchestration_is_only_a_warning() -> None:
 
 def test_orchestrations_call_functions_that_exist() -> None:
     program = body(ir.EvalStmt(call("gone", x), S), type=F.Orchestration)
-    assert len(found(P.OrchestrationReferencesResolved, program)) == 1
+    (each,) = found(P.OrchestrationReferencesResolved, program)
+    assert "'main'" in each.message and "undefined function 'gone'" in each.message
+    result = ir.TupleType([ir.ScalarType(ir.DataType.TASK_ID)])
+    submit = ir.Submit(ir.GlobalVar("gone"), [x], [], result, S)
+    for unchecked in (
+        body(ir.EvalStmt(submit, S), type=F.Orchestration),
+        body(ir.EvalStmt(call("gone", x), S), type=F.Graph),
+        body(ir.EvalStmt(op("pld.system.notify", x), S), type=F.Orchestration),
+    ):
+        assert found(P.OrchestrationReferencesResolved, unchecked) == []
 
 
 def test_an_output_parameter_is_not_replaced_by_an_allocation() -> None:
