@@ -1,4 +1,4 @@
-"""OrchestrationReferencesResolved: every function that an Orchestration calls exists; Submits are left aside."""
+"""OrchestrationReferencesResolved: every function that an Orchestration calls exists. Submits are exempt."""
 
 from __future__ import annotations
 
