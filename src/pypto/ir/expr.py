@@ -297,12 +297,14 @@ def _memref_declared(name: str, span: Span = UNKNOWN_SPAN, slots: int = 1) -> _M
 
 
 def _memref_by_number(addr: int, size: int, id: int, span: Span = UNKNOWN_SPAN) -> _MemRefParts:
+    expect(id, int, "MemRef.id")
     return _base(f"mem_{id}", span), ConstInt(addr, DataType.INDEX, span), size, span, False, 1, None
 
 
 def _memref_in_space(
     space: MemorySpace, addr: Any, size: int, id: int, span: Span = UNKNOWN_SPAN
 ) -> _MemRefParts:
+    expect(id, int, "MemRef.id")
     base = _base(f"mem_{space.name.lower()}_{id}", span)
     offset = addr if isinstance(addr, Expr) else ConstInt(addr, DataType.INDEX, span)
     return base, offset, size, span, False, 1, None
