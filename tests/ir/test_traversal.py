@@ -188,6 +188,26 @@ def variables_of(stmt: ir.Stmt) -> list[ir.Var]:
     return met
 
 
+@pytest.mark.parametrize("kind", ["for", "while"])
+def test_a_loop_that_occurs_twice_is_rewritten_alike_in_both_places(kind):
+    a, b = var("a"), var("b")
+    carried = ir.IterArg("c", a.type, a, S)
+    body = ir.YieldStmt([carried + 1], S)
+    if kind == "for":
+        stmt = ir.ForStmt(var("i"), const(0), const(4), const(1), [carried], body, [var("r")], S)
+    else:
+        stmt = ir.WhileStmt(carried < 3, [carried], body, [var("r")], S)
+    twice = seq(stmt, stmt)
+
+    class Renames(ir.IRMutator):
+        def visit_var(self, op):
+            return b if op is a else super().visit_var(op)
+
+    for after in (ir.substitute_stmt(twice, [(a, b)]), ir.deep_clone(twice)[0], Renames().visit_stmt(twice)):
+        for rewritten in after:
+            assert rewritten.body.value[0].left is rewritten.iter_args[0] is not carried
+
+
 def test_deep_clone_puts_the_seed_where_a_seeded_variable_is_defined():
     x, seed = var("x"), var("seed")
     clone, pairs = ir.deep_clone(seq(assign(x, const(1)), ir.ReturnStmt([x], S)), [(x, seed)])

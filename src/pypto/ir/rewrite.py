@@ -14,7 +14,7 @@ from pypto.core.errors import InternalError, internal_error
 from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MemRef, Var, WindowBuffer
 from pypto.ir.node import expect, expect_all
 from pypto.ir.program import Function
-from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, flatten_stmts
+from pypto.ir.stmt import AssignStmt, EvalStmt, SeqStmts, Stmt, flatten_stmts
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
 from pypto.ir.walk import map_substatements
 
@@ -183,10 +183,6 @@ class Substitution:
         new = stmt._map_children(self._child, self.type)
         if new is not stmt:
             _check_definitions(stmt, new)
-        if isinstance(stmt, (ForStmt, WhileStmt)):
-            for carried in stmt.iter_args_:  # a carried value is not visible after its loop
-                if carried not in self._seeds:
-                    self._done.pop(carried, None)
         return cast(Stmt, new)
 
     def _child(self, child: Any) -> Any:
