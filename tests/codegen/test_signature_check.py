@@ -123,6 +123,44 @@ def test_misplaced_operations_say_where_they_belong(main, message, tmp_path):
     assert isinstance(caught.value.__cause__, ValueError)
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "pl.full([4, 4], pl.FP32, value=0)", "pl.arange(0, [1, 32])", "pl.fillpad(a)", "pl.cast(a, pl.BF16)",
+        "pl.set_validshape(a, 4, 4)", "pl.matmul(a, a)", "pl.row_sum(a)", "pl.concat(a, a)", "pl.mul(a, 2.0)",
+        "pl.gather(a, mask_pattern=1)", "pl.get_block_idx()", "pl.create_l1([16, 16], pl.FP32)",
+    ],
+)  # fmt: skip
+def test_an_orchestration_computes_nothing(operation, tmp_path):
+    message = r"Misplaced tensor op 'tensor\.\w+' in Orchestration function \(should be inside InCore block\)"
+    with pytest.raises(PartialCodegenError, match=message):
+        ir.compile(program(main=f"c = {operation}\nreturn self.k(a, out)"), tmp_path, dump_passes=False)
+
+
+@pytest.mark.parametrize(
+    "operation", ["pl.reinterpret_view(a, pl.INT32)", "pl.assemble(a, a, [0, 0], atomic=pl.AtomicType.Add)"]
+)
+def test_operations_that_an_orchestration_cannot_do_are_refused_by_name(operation, tmp_path):
+    with pytest.raises(PartialCodegenError, match=r"not possible in an Orchestration; move it into"):
+        ir.compile(program(main=f"c = {operation}\nreturn self.k(a, out)"), tmp_path, dump_passes=False)
+
+
+def test_an_orchestration_creates_reads_writes_and_views(tmp_path):
+    main = """
+        c = pl.create_tensor([64, 64], dtype=pl.FP32)
+        pl.write(c, [0, 0], pl.read(a, [1, 2]))
+        flat = pl.reshape(a, [4096])
+        piece = pl.slice(flat, [64], [pl.tensor.dim(a, 0)])
+        turned = pl.transpose(pl.tensor.view(a, [64, 64]), 0, 1)
+        c = self.k(a, c)
+        out = pl.assemble(out, c, [0, 0])
+        counts = pl.array.create(4, pl.INT32)
+        counts[0] = 3
+        return out
+    """
+    ir.compile(program(main=textwrap.dedent(main).strip()), tmp_path, dump_passes=False)
+
+
 def test_division_by_a_constant_zero_names_the_place(tmp_path):
     kernel = "x = pl.load(a, [4 // 0, 0], [64, 64])\n" + STORED.split("\n", 1)[1]
     with pytest.raises(ValueError, match=r"Floor division by zero \[program\.py:5:25\]"):

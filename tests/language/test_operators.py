@@ -59,13 +59,28 @@ def test_second_operand_may_be_a_scalar(leaf: str) -> None:
         function(scalar(), scalar())
 
 
-def test_reductions_take_scratch_for_tiles_only() -> None:
-    assert name(pl.row_max(T)) == "tensor.row_max" and name(pl.row_max(T, tmp_tile=None)) == "tensor.row_max"
-    assert name(pl.row_max(V, V)) == "tile.row_max" and name(pl.col_sum(V)) == "tile.col_sum"
+@pytest.mark.parametrize(
+    "leaf",
+    ["row_sum", "row_max", "row_min", "row_prod", "row_argmax", "row_argmin", "col_argmax", "col_argmin"],
+)
+def test_reductions_take_scratch_for_tiles_only(leaf: str) -> None:
+    function = getattr(pl, leaf)
+    for call in (function(T), function(T, None), function(T, tmp_tile=None)):
+        assert name(call) == f"tensor.{leaf}"
+    assert name(function(V, V)) == f"tile.{leaf}"
     with pytest.raises(TypeError, match="Tensor inputs must not pass tmp_tile"):
-        pl.row_max(T, V)
+        function(T, V)
     with pytest.raises(TypeError, match="Tile inputs require tmp_tile"):
-        pl.row_max(V)
+        function(V)
+
+
+def test_reductions_of_columns_need_no_scratch() -> None:
+    assert name(pl.col_sum(V)) == name(pl.col_sum(V, V)) == "tile.col_sum"
+    with pytest.raises(TypeError, match="Tensor inputs must not pass tmp_tile"):
+        pl.col_sum(T, V)
+    for leaf in ("col_max", "col_min", "col_prod"):
+        assert name(getattr(pl, leaf)(T)) == f"tensor.{leaf}"
+        assert name(getattr(pl, leaf)(V)) == f"tile.{leaf}"
 
 
 @pytest.mark.parametrize(
@@ -259,6 +274,9 @@ def k({OPERANDS}):
         ("pl.mul(i, 2.5)", "pl.tensor.muls(i, 2.5)", "FP32"),
         ("pl.mul(h, -2)", "pl.tensor.muls(h, pl.const(-2.0, pl.FP16))", "FP16"),
         ("pl.mul(h, 2.0)", "pl.tensor.muls(h, 2.0)", "FP32"),
+        ("pl.add(h, 2.0)", "pl.tensor.adds(h, 2.0)", "FP32"),
+        ("pl.minimum(h, 2.0)", "pl.tensor.minimum(h, 2.0)", "FP32"),
+        ("pl.mul(a, 3)", "pl.tensor.muls(a, 3.0)", "FP32"),
         ("pl.div(h, 2.0)", "pl.tensor.divs(h, 2.0)", "FP32"),
         ("pl.fmod(h, 2.0)", "pl.tensor.fmods(h, 2.0)", "FP32"),
         ("pl.maximum(h, 2.0)", "pl.tensor.maximum(h, 2.0)", "FP32"),
@@ -286,6 +304,14 @@ def test_scalar_operand_and_result_dtype_follow_the_literal_rules(expression: st
 def test_index_scalar_as_an_operand_asks_for_a_cast(expression: str, wanted: str):
     with pytest.raises(InvalidOperationError, match=rf"index.*pl\.cast\(<value>, {wanted}\)"):
         written(expression)
+
+
+def test_loop_variable_as_an_operand_asks_for_a_cast():
+    loop = "for r in pl.range(4):\n        z = pl.mul(i, {})"
+    text = f"@pl.function(type=pl.FunctionType.InCore)\ndef k({OPERANDS}):\n    {loop}\n"
+    with pytest.raises(InvalidOperationError, match=r"index.*pl\.cast\(<value>, pl\.INT32\)"):
+        pl.parse(text.format("r"))
+    pl.parse(text.format("pl.cast(r, pl.INT32)"))
 
 
 def test_an_allocation_in_an_unknown_space_is_refused_where_it_stands():

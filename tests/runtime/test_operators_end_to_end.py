@@ -311,7 +311,8 @@ tensors(
 
 # ---- valid regions and memory ---------------------------------------------------------------------------
 
-_PART = "p = pl.slice(a, [6, 8], [0, 0], valid_shape=[4, 8])\n"
+_COUNT = "count = pl.cast(pl.read(n, 0), pl.INDEX)\n"
+_PART = f"{_COUNT}p = pl.slice(a, [6, 8], [0, 0], valid_shape=[count, 8])\n"
 _FOUR_ROWS = np.arange(6)[:, None] < 4
 
 
@@ -336,14 +337,30 @@ for _name, _expression, _value in (
     tensors(
         f"{_name}_writes_only_the_rows_that_are_valid_in_its_first_operand",
         f"{_PART}o = pl.assemble(o, {_expression}, [0, 0])",
-        lambda a, b, value=_value, columns=_columns: four_rows(value(a, b)[:, :columns]),
+        lambda a, b, n, value=_value, columns=_columns: four_rows(value(a, b)[:, :columns]),
         1e-4,
         a=floats(6, 8),
         b=floats(6, 8),
+        n=np.array([4], np.int32),
     )
 tensors(
+    "assemble_writes_only_the_rows_that_are_valid_in_its_source",
+    f"{_PART}o = pl.assemble(o, p, [0, 0])",
+    lambda a, n: four_rows(a),
+    a=floats(6, 8),
+    n=np.array([4], np.int32),
+)
+tensors(
+    "reduction_of_a_window_at_a_run_time_offset_takes_its_valid_cells_only",
+    f"{_COUNT}p = pl.slice(a, [8], [count], valid_shape=[count])\no = pl.assemble(o, pl.row_sum(p), [0])",
+    lambda a, n: a[5:10].sum(keepdims=True),
+    1e-5,
+    a=floats(16),
+    n=np.array([5], np.int32),
+)
+tensors(
     "softmax_over_the_columns_that_are_valid_at_run_time",
-    "count = pl.cast(pl.read(n, 0), pl.INDEX)\n"
+    f"{_COUNT}"
     "p = pl.fillpad(pl.slice(a, [6, 8], [0, 0], valid_shape=[6, count]), pl.PadValue.min)\n"
     "e = pl.exp(pl.row_expand_sub(p, pl.row_max(p)))\n"
     "o = pl.assemble(o, pl.row_expand_div(e, pl.row_sum(e)), [0, 0])",
