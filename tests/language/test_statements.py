@@ -316,6 +316,7 @@ XY = f"{X}, y: pl.Tensor[[64], pl.FP32]"
 def test_carried_value_gets_the_yield_target_as_result():
     f = function(XY, CARRIED.format(yielded="r = pl.yield_(acc2)", result="r"))
     loop, returned = stmts_of(f.body)
+    assert [arg.name_hint for arg in loop.iter_args] == ["acc"]
     assert loop.iter_args[0].initValue is f.params[0]
     assert loop.return_vars[0].name_hint == "r"
     assert returned.value[0] is loop.return_vars[0]
@@ -325,7 +326,10 @@ def test_carried_value_gets_the_yield_target_as_result():
 
 def test_carried_value_without_yield_gets_an_out_variable():
     loop = statements(XY, CARRIED.format(yielded="pass", result="x"))[0]
-    assert loop.return_vars[0].name_hint == "acc_out"
+    assert [var.name_hint for var in loop.return_vars] == ["acc_out"]
+    for unbound in ("acc_out", "acc", "acc2"):
+        with pytest.raises(UndefinedVariableError):
+            function(XY, CARRIED.format(yielded="pass", result=unbound))
 
 
 def test_bare_yield_in_a_carrying_loop_is_rejected():
@@ -489,18 +493,28 @@ def test_break_inside_if_inside_range_is_fine():
     assert isinstance(loop.body.else_body, ir.ContinueStmt)
 
 
+@pytest.mark.parametrize("word", ["break", "continue"])
 @pytest.mark.parametrize(
     ("header", "message"),
     [
         ("pl.parallel(8)", "not supported in parallel loops"),
         ("pl.unroll(8)", "not supported in unrolled loops"),
-        ("pl.spmd(8)", "'break' outside loop"),
+        ("pl.spmd(8)", "outside loop"),
         ("pl.split_aiv(2, mode=pl.SplitMode.NONE)", r"not supported inside a 'for \.\.\. in pl\.split_aiv"),
     ],
 )
-def test_break_where_it_is_not_allowed(header, message):
-    with pytest.raises(InvalidOperationError, match=message):
-        statements(S, f"for i in {header}:\n    break\nreturn s")
+def test_break_where_it_is_not_allowed(header, message, word):
+    for body in (word, f"if s > 1:\n        {word}"):
+        with pytest.raises(InvalidOperationError, match=f"'{word}'.* {message}"):
+            statements(S, f"for i in {header}:\n    {body}\nreturn s")
+
+
+@pytest.mark.parametrize(
+    "header", ["pl.range(8)", "pl.pipeline(8, stage=2)", "pl.range(3):\n  for j in pl.spmd(8)"]
+)
+def test_break_refers_to_the_enclosing_dsl_loop(header):
+    statements(S, f"for i in {header}:\n    break\nreturn s")
+    statements(S, f"for o in pl.parallel(2):\n for i in {header}:\n    continue\nreturn s")
 
 
 # -- tensor.dim ----------------------------------------------------------------------------------------------
@@ -512,11 +526,14 @@ ORCHESTRATION = "type=pl.FunctionType.Orchestration"
 
 def test_dim_of_a_declared_extent_is_the_symbol_in_orchestration():
     f = function(
-        XM, "n = pl.tensor.dim(x, 0)\nb = n // 16\nn = n + 1\nreturn b", prelude=DIM, decorator=ORCHESTRATION
+        XM,
+        "n = pl.tensor.dim(x, 0)\nb = n // 16\ny = pl.create_tensor([n, 64], dtype=pl.FP32)\nn = n + 1\nreturn b",
+        prelude=DIM,
+        decorator=ORCHESTRATION,
     )
     symbol = f.params[0].type.shape[0]
-    blocks, again, _ = stmts_of(f.body)
-    assert blocks.value.left is symbol
+    blocks, created, again, _ = stmts_of(f.body)
+    assert blocks.value.left is created.var.type.shape[0] is again.value.left is symbol
     assert again.var is not symbol and again.var.name_hint == "n"
 
 

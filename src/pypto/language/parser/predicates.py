@@ -14,9 +14,12 @@ _OPERAND_DTYPES = (ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.Da
 
 
 def parse_predicate(
-    p: FunctionParser, node: ast.expr, deps: list[ir.Expr], *, hint: str | None = None
+    p: FunctionParser, node: ast.expr, deps: list[ir.Expr], remedy: str = "Add deps=[{0}]"
 ) -> ir.Expr:
-    """The comparison of a `predicate=`; `deps` are the dependencies of the same launch."""
+    """The comparison of a `predicate=`; `deps` are the dependencies of the same launch.
+
+    `remedy` says how to name the task `{0}` that produces the operand.
+    """
     span = p.span(node)
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         extra = "; omit predicate= to run unconditionally" if _is_none(node) else ""
@@ -27,7 +30,7 @@ def parse_predicate(
     operand = p.expr(read_node.value)
     _check_operand(p, operand, read_node)
     comparison = p.expr(node)
-    _check_producer(p, operand, deps, span, hint)
+    _check_producer(p, operand, deps, span, remedy)
     return comparison
 
 
@@ -90,7 +93,7 @@ def _check_operand(p: FunctionParser, operand: ir.Expr, node: ast.Subscript) -> 
 
 
 def _check_producer(
-    p: FunctionParser, operand: ir.Expr, deps: list[ir.Expr], span: ir.Span, hint: str | None
+    p: FunctionParser, operand: ir.Expr, deps: list[ir.Expr], span: ir.Span, remedy: str
 ) -> None:
     """The task that writes the operand must have finished: its id has to be among the dependencies."""
     produced = p.producers.get(operand)  # type: ignore[call-overload]
@@ -105,5 +108,5 @@ def _check_producer(
         f"predicate operand '{operand_name}' is produced by the task bound to '{name}', "
         f"but '{name}' is not in deps=",
         span=span,
-        hint=hint or f"Add deps=[{name}]; the id must not have been bound to another task in between",
+        hint=f"{remedy.format(name)}; the id must not have been bound to another task in between",
     )

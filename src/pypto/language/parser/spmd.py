@@ -142,7 +142,8 @@ def _launch(p: FunctionParser, call: ast.Call) -> SpmdLaunch:
     deps = parse_deps(p, given["deps"]) if "deps" in given else []
     predicate = None
     if "predicate" in given:
-        predicate = parse_predicate(p, given["predicate"], deps)
+        remedy = "Add deps=[{0}]" if "deps" in given else "Write with pl.spmd(..., deps=[{0}]) as tid:"
+        predicate = parse_predicate(p, given["predicate"], deps, remedy)
     return SpmdLaunch(
         core_num,
         "sync_start" in given and bool_literal(p, given["sync_start"], "sync_start"),
