@@ -230,6 +230,19 @@ def test_a_call_on_a_carried_value_in_a_while_condition_is_a_clear_error() -> No
         flattened(loop)
 
 
+def test_a_call_on_memory_that_the_loop_writes_in_a_while_condition_is_a_clear_error() -> None:
+    text = """
+    @incore
+    def main(self, x: pl.InOut[T(4, 4)], y: pl.InOut[T(4, 4)]) -> T(4, 4):
+        while pl.read(x, [0, 0]) > 0.0:
+            pl.write(x, [0, 0], pl.read(x, [0, 0]) - 1.0)
+        return x
+    """
+    with pytest.raises(ValueError, match=r"calls 'tensor\.read' on a value that changes in the loop"):
+        passes.flatten_call_expr()(program(text))
+    passes.flatten_call_expr()(program(text.replace("pl.write(x", "pl.write(y")))
+
+
 def test_a_very_deep_call_chain_is_flattened_without_recursion() -> None:
     value: ir.Expr = x
     for _ in range(20_000):

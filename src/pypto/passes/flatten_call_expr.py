@@ -10,8 +10,8 @@ Afterwards a Call stands only as the value of an assignment or an EvalStmt.
 4. Not hoisted: elements of a tuple literal, and the deps, attributes, keyword values, predicate and core_num
    of a Submit.
 
-A call in a `while` condition that reads a carried value cannot be hoisted: it would be evaluated once, before
-the loop. That is an error.
+A call in a `while` condition that reads a carried value, or memory that the loop writes, cannot be hoisted: it
+would be evaluated once, before the loop. That is an error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import vars_in, walk
 from pypto.passes.auto_name import auto_name
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
+from pypto.passes.memory_effects import may_write
 
 _P = IRProperty
 
@@ -225,14 +226,18 @@ def _is_flat(expr: ir.Expr) -> bool:
 
 
 def _reject_varying_calls(loop: ir.WhileStmt) -> None:
-    """Raise ValueError if a call in the condition depends on a value that the loop carries."""
-    carried = set(loop.iter_args_)
-    if not carried:
+    """Raise ValueError if a call in the condition depends on what the loop carries, or writes in place."""
+    calls = [node for node in walk(loop.condition, once=True) if isinstance(node, ir.Call)]
+    if not calls:
         return
-    for node in walk(loop.condition, once=True):
-        if isinstance(node, ir.Call) and not carried.isdisjoint(vars_in(node)):
+    varying: set[ir.Expr] = set(loop.iter_args_)
+    for node in walk(loop.body, once=True):
+        if isinstance(node, ir.Call | ir.Submit) and may_write(node):
+            varying.update(arg for arg in node.args_ if isinstance(arg, ir.Var))
+    for call in calls:
+        if not varying.isdisjoint(vars_in(call)):
             raise ValueError(
-                f"The while condition calls '{node.op.name}' on a value that changes in the loop; "
+                f"The while condition calls '{call.op.name}' on a value that changes in the loop; "
                 "compute it in the loop body and carry the result "
                 f"[{loop.span}]"
             )
