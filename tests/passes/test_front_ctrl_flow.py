@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
+from pypto.ir.walk import walk
 from pypto.testing.interpreter import run
+from tests.passes.dsl import program
 
 S = ir.Span.unknown()
 INDEX, BOOL = ir.DataType.INDEX, ir.DataType.BOOL
@@ -264,6 +266,24 @@ def test_the_bound_of_a_rewritten_loop_is_evaluated_once() -> None:
     body = seq(if_(ir.gt(i, c(6)), BREAK), ir.AssignStmt(n, ir.sub(n, c(1)), S), bump(b, 1))
     loop = ir.ForStmt(i, c(0), n, c(1), [], body, [], S)
     assert lowered(kernel(loop))[0] == "stop__tmp_v2 = n"
+
+
+def test_a_bound_that_is_read_from_memory_is_read_once() -> None:
+    source = program(
+        """
+    @incore
+    def main(self, x: pl.InOut[pl.Tensor[[4], pl.INT32]]) -> pl.Tensor[[4], pl.INT32]:
+        for i in pl.range(pl.read(x, [0])):
+            if i > 2:
+                break
+            pl.write(x, [0], pl.read(x, [1]))
+        return x
+    """
+    )
+    first, *_, loop, _ = ir.flatten_to_stmts(passes.ctrl_flow_transform()(source).functions_["main"].body)
+    assert first.var.name_hint == "stop__tmp_v2" and first.value.op.name == "tensor.read"
+    nodes = list(walk(loop.condition))
+    assert any(node is first.var for node in nodes) and not any(isinstance(node, ir.Call) for node in nodes)
 
 
 def test_carried_values_pass_through_the_new_branches() -> None:

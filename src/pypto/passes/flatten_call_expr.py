@@ -10,8 +10,8 @@ Afterwards a Call stands only as the value of an assignment or an EvalStmt.
 4. Not hoisted: elements of a tuple literal, and the deps, attributes, keyword values, predicate and core_num
    of a Submit.
 
-A call in a `while` condition that reads a carried value, or memory that the loop writes, cannot be hoisted: it
-would be evaluated once, before the loop. That is an error.
+A call in a `while` condition that reads a carried value, or memory that the loop writes, cannot be hoisted:
+it would be evaluated once, before the loop. That is an error.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pypto import ir
 from pypto.ir.meaning import COLLECTIVES
 from pypto.ir.op_registry import get_op_def
-from pypto.ir.walk import exprs_of, walk_stmts
+from pypto.ir.walk import exprs_of, walk, walk_stmts
 from pypto.passes.storage import NO_VIEWS, Storage, is_builtin, is_tensor
 
-__all__ = ["is_barrier", "may_write", "memory_operands", "written_roots"]
+__all__ = ["is_barrier", "may_write", "memory_operands", "reads_memory", "written_roots"]
 
 _METADATA = frozenset({"tensor.dim", "tensor.view"})
 _BARRIERS = frozenset(
@@ -36,6 +36,12 @@ def may_write(call: ir.Call | ir.Submit) -> bool:
         return True
     effects = (definition.effect(index, call.kwargs_) for index in range(len(call.args_)))
     return any(effect is not ir.ArgEffect.Read for effect in effects)
+
+
+def reads_memory(expr: ir.Expr) -> bool:
+    """Whether the value of an expression may depend on what is in memory."""
+    calls = (node for node in walk(expr, once=True) if isinstance(node, ir.Call | ir.Submit))
+    return any(call.op.name not in _METADATA for call in calls)
 
 
 def memory_operands(
