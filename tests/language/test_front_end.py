@@ -214,6 +214,25 @@ def test_else_comments():
     assert branch.else_body.leading_comments == ["to else", "behind else", "own"]
 
 
+def test_comment_below_an_elif_belongs_to_the_next_statement():
+    with pytest.warns(UserWarning, match=r"Dropped 1 tail-of-block comment\(s\): line 8: 'tail'"):
+        branch, after, _ = commented(
+            """
+            if s > 1:
+                y = pl.exp(x)
+            # to elif
+            elif s > 2:  # behind elif
+                y = pl.exp(x)
+                # tail
+            # below
+            z = pl.exp(x)
+            return z
+            """
+        )
+    assert branch.else_body.leading_comments == ["to elif", "behind elif"]
+    assert after.leading_comments == ["below"]
+
+
 def test_tail_comments_of_loops_are_dropped_with_one_warning():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

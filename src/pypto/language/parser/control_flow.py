@@ -463,7 +463,9 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
         then_body = to_body(_branch(p, node.body, leaks=not declared, limit=limit), span)
         else_body: ir.Stmt | None = None
         if node.orelse:
-            else_body = to_body(_branch(p, node.orelse, leaks=not declared, limit=None), span)
+            is_elif = isinstance(node.orelse[0], ast.If) and node.orelse[0].col_offset == node.col_offset
+            statements = _branch(p, node.orelse, leaks=not declared, limit=None, is_indented=not is_elif)
+            else_body = to_body(statements, span)
     finally:
         p.frames.pop()
     results = [
@@ -474,11 +476,18 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     _bind_results(p, results)
 
 
-def _branch(p: FunctionParser, body: Sequence[ast.stmt], *, leaks: bool, limit: int | None) -> list[ir.Stmt]:
+def _branch(
+    p: FunctionParser,
+    body: Sequence[ast.stmt],
+    *,
+    leaks: bool,
+    limit: int | None,
+    is_indented: bool = True,
+) -> list[ir.Stmt]:
     p.names.push(guarded=True)
     p.frames[-1].branches.append(p.names.current)
     try:
-        return p.block(body, limit)
+        return p.block(body, limit, is_indented=is_indented)
     finally:
         if leaks:
             p.names.pop_leaking()

@@ -207,12 +207,17 @@ class FunctionParser:
         self.statements.append(stmt)
 
     def block(
-        self, body: Sequence[ast.stmt], limit: int | None = None, carried: Sequence[ir.IterArg] = ()
+        self,
+        body: Sequence[ast.stmt],
+        limit: int | None = None,
+        carried: Sequence[ir.IterArg] = (),
+        *,
+        is_indented: bool = True,
     ) -> list[ir.Stmt]:
         """Parse the statements of a nested block.
 
         `limit` is the line at which the block ends at the latest, `carried` what a loop with this body
-        carries.
+        carries. An `elif` is a block that is not indented, so no comment stands at the end of it.
         """
         outer = self.statements
         self.statements = []
@@ -222,7 +227,7 @@ class FunctionParser:
             if arg.name_hint in assigned:
                 self.seed(arg, arg.span)
         try:
-            self.parse_statements(body, limit)
+            self.parse_statements(body, limit, is_indented=is_indented)
             return self.statements
         finally:
             self.statements = outer
@@ -239,7 +244,9 @@ class FunctionParser:
         home.names[carried.name_hint] = variable
         return variable
 
-    def parse_statements(self, body: Sequence[ast.stmt], limit: int | None = None) -> None:
+    def parse_statements(
+        self, body: Sequence[ast.stmt], limit: int | None = None, *, is_indented: bool = True
+    ) -> None:
         """Parse statements into the current block."""
         if self.comments is None:
             for node in body:
@@ -252,7 +259,7 @@ class FunctionParser:
             comments.boundary = body[position + 1].lineno if position + 1 < len(body) else end
             self.parse_statement(node)
         comments.boundary = outer_boundary
-        if body:
+        if body and is_indented:
             comments.end_block(body[0].col_offset, end)
 
     def parse_statement(self, node: ast.stmt) -> None:
