@@ -163,6 +163,7 @@ def test_every_operator_has_a_signature_to_show():
         ("y = a.exp()", "pl.exp(a)"),
         ("y = k(a)", "self.k(...)"),
         ("y = self.k", "self.k(...)"),
+        ("y = pl.FP32", "A dtype is no value"),
     ],
 )
 def test_unsupported_python_comes_with_what_to_write_instead(body, remedy):

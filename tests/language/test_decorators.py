@@ -75,6 +75,36 @@ def test_unknown_method_is_an_undefined_variable():
                 return y
 
 
+def test_results_of_a_later_method_cannot_be_unpacked():
+    with pytest.raises(
+        ParserSyntaxError, match="Cannot unpack a value of unknown type into 2 names"
+    ) as caught:
+
+        @pl.program
+        class P:
+            @pl.function
+            def main(self, x: pl.Tensor[[64], pl.FP32]):
+                a, b = self.later(x)
+                return a, b
+
+            @pl.function
+            def later(self, x: pl.Tensor[[64], pl.FP32]):
+                return x, x
+
+    assert "above its caller" in caught.value.hint
+
+
+def test_unpacked_keywords_of_a_method_call_are_rejected_as_written():
+    with pytest.raises(ParserTypeError, match=r"'self_' does not accept keyword argument '\*\*more'"):
+
+        @pl.program
+        class P:
+            @pl.function
+            def self_(self, x: pl.Tensor[[64], pl.FP32]):
+                y = self.self_(x, **more)  # noqa: F821
+                return y
+
+
 def test_self_call_in_standalone_function_is_undefined():
     with pytest.raises(UndefinedVariableError, match="not defined in program"):
 

@@ -221,14 +221,24 @@ def test_helpers_of_operator_modules_are_no_operations() -> None:
             pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
 
 
-@pytest.mark.parametrize("marker", ["no_dep", "dump_tag"])
-def test_a_marker_outside_a_kernel_call_is_an_unknown_operation_and_says_where_it_belongs(
-    marker: str,
-) -> None:
-    for name in (f"pl.{marker}", f"pl.tensor.{marker}"):
-        with pytest.raises(pl.parser.InvalidOperationError, match="Unknown") as caught:
-            pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
-        assert "marks an argument of a kernel call" in caught.value.hint
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("pl.no_dep", "marks an argument of a kernel call"),
+        ("pl.tensor.no_dep", "marks an argument of a kernel call"),
+        ("pl.dump_tag", "is a statement of its own"),
+        ("pl.range", "for i in pl.range(...):"),
+        ("pl.cond", "first statement of a pl.while_ loop"),
+        ("pl.at", "with pl.at(...):"),
+        ("pl.static_print", "is a statement of its own"),
+        ("pl.dynamic", "before the function"),
+        ("pl.split", "optimizations=[...]"),
+    ],
+)
+def test_a_construct_that_is_no_operation_says_where_it_belongs(name: str, place: str) -> None:
+    with pytest.raises(pl.parser.InvalidOperationError, match="Unknown") as caught:
+        pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[16, 16], pl.FP32]):\n    z = {name}(x)\n")
+    assert place in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,7 @@ def test_rejected_construct(body: str, error: type[ParserError], message: str, t
     with pytest.raises(error, match=message) as in_file:
         as_module(code, tmp_path)
     assert type(in_text.value) is type(in_file.value) and in_text.value.hint == in_file.value.hint
+    assert in_text.value.hint or in_text.value.note
     for caught in (in_text, in_file):
         assert caught.value.source_lines is not None and caught.value.span is not None
         assert 1 <= caught.value.span["line"] <= len(caught.value.source_lines)

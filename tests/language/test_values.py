@@ -138,6 +138,8 @@ def test_get_byte_and_memory_spaces_are_constants():
     assert value_of("x: pl.Scalar[pl.INT32]", "pl.Mem.Mat").value == 2
     with pytest.raises(ParserTypeError, match="Unknown DataType"):
         value_of("x: pl.Scalar[pl.INT32]", "pl.FP33.get_byte()")
+    with pytest.raises(ParserSyntaxError, match="takes no arguments"):
+        value_of("x: pl.Scalar[pl.INT32]", "pl.FP32.get_byte(1)")
 
 
 # -- operators -----------------------------------------------------------------------------------------------

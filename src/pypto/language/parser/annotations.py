@@ -138,7 +138,11 @@ def _call_type(p: FunctionParser, node: ast.Call) -> ir.Type:
     name = last_name(node.func)
     resolver = _RESOLVERS.get(name or "") if name in ("Tensor", "Tile", "Scalar", "Tuple") else None
     if resolver is None or dotted_name(node.func) is None:
-        raise ParserTypeError(f"Unknown type constructor: {ast.unparse(node.func)}", span=p.span(node))
+        raise ParserTypeError(
+            f"Unknown type constructor: {ast.unparse(node.func)}",
+            span=p.span(node),
+            hint="Write the type with a subscript: pl.Tensor[[shape], dtype]",
+        )
     args = list(node.args)
     if name == "Tuple" and len(args) == 1 and isinstance(args[0], (ast.List, ast.Tuple)):
         args = list(args[0].elts)
@@ -229,7 +233,9 @@ def _tensor_like(
     if len(args) == 4:
         if not is_memref(p, args[3]):
             raise ParserTypeError(
-                f"{name} annotation: the 4th argument must be pl.MemRef", span=p.span(args[3])
+                f"{name} annotation: the 4th argument must be pl.MemRef",
+                span=p.span(args[3]),
+                hint="Write pl.Tensor[[shape], dtype, layout or view, pl.MemRef(base, offset, size)]",
             )
         reference = memref(p, args[3])
     return _build(p, node, lambda: kind(shape, dtype, reference, view))
@@ -243,7 +249,9 @@ def _tile(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
     for extra in args[2:]:
         kind = _tile_extra(p, extra)
         if kind in extras:
-            raise ParserTypeError(f"Tile annotation takes at most one {kind}", span=p.span(extra))
+            raise ParserTypeError(
+                f"Tile annotation takes at most one {kind}", span=p.span(extra), hint="Keep one of them"
+            )
         extras[kind] = extra
     space = _memory_space(p, extras[_SPACE]) if _SPACE in extras else None
     if _MEMREF in extras and space is None:
@@ -277,7 +285,11 @@ def _tile_extra(p: FunctionParser, node: ast.expr) -> str:
             span=p.span(node),
             hint="Use pl.TileView(blayout=..., slayout=...)",
         )
-    raise ParserTypeError(f"Unsupported Tile annotation argument: {ast.unparse(node)}", span=p.span(node))
+    raise ParserTypeError(
+        f"Unsupported Tile annotation argument: {ast.unparse(node)}",
+        span=p.span(node),
+        hint="The extras of a tile are a memory space, a pl.MemRef(...) and a pl.TileView(...)",
+    )
 
 
 def _memory_space(p: FunctionParser, node: ast.expr) -> ir.MemorySpace:
@@ -293,19 +305,27 @@ def _memory_space(p: FunctionParser, node: ast.expr) -> ir.MemorySpace:
 
 def _scalar(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
     if len(args) != 1:
-        raise ParserTypeError("Scalar subscript requires [dtype]", span=p.span(node))
+        raise ParserTypeError(
+            "Scalar subscript requires [dtype]", span=p.span(node), hint="For example pl.Scalar[pl.INT32]"
+        )
     return ir.ScalarType(resolve_dtype(p, args[0]))
 
 
 def _array(p: FunctionParser, node: ast.expr, args: list[ast.expr]) -> ir.Type:
     if len(args) != 2:
-        raise ParserTypeError("Array subscript requires [extent, dtype]", span=p.span(node))
+        raise ParserTypeError(
+            "Array subscript requires [extent, dtype]",
+            span=p.span(node),
+            hint="For example pl.Array[4, pl.INT32]",
+        )
     if not isinstance(args[0], ast.Constant):
         p.literal_annotation = False
     extent = p.closure.evaluate(args[0], p.span(args[0]))
     if isinstance(extent, bool) or not isinstance(extent, int):
         raise ParserTypeError(
-            f"Array extent must be a compile-time int, got '{ast.unparse(args[0])}'", span=p.span(args[0])
+            f"Array extent must be a compile-time int, got '{ast.unparse(args[0])}'",
+            span=p.span(args[0]),
+            hint="Use a literal or an int that exists where the decorator is applied",
         )
     dtype = resolve_dtype(p, args[1])
     return _build(p, node, lambda: ir.ArrayType(dtype, extent))
@@ -319,7 +339,11 @@ def _element_type(p: FunctionParser, node: ast.expr) -> ir.Type:
     if isinstance(node, (ast.Subscript, ast.Call)) and not p.nested_tuples:
         head = node.value if isinstance(node, ast.Subscript) else node.func
         if last_name(head) in ("Tuple", "tuple"):
-            raise ParserTypeError("Nested tuple types are not supported", span=p.span(node))
+            raise ParserTypeError(
+                "Nested tuple types are not supported",
+                span=p.span(node),
+                hint="List the types side by side in one tuple",
+            )
     return resolve_type(p, node)
 
 

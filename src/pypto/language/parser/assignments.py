@@ -73,7 +73,9 @@ def parse_annotated_assign(p: FunctionParser, node: ast.AnnAssign) -> None:
                 "An annotated submit must target a simple variable name", span=p.span(node)
             )
         raise ParserSyntaxError(
-            "Only simple variable assignments supported with annotations", span=p.span(node)
+            "Only simple variable assignments supported with annotations",
+            span=p.span(node),
+            hint="Annotate a plain name, or leave the annotation out",
         )
     name = node.target.id
     if is_yield(node.value):
@@ -246,6 +248,12 @@ def let_each(p: FunctionParser, names: Sequence[str], value: ir.Expr, span: ir.S
 
 
 def _check_unpacked(unpacked: ir.Type, names: int, span: ir.Span) -> None:
+    if isinstance(unpacked, ir.UnknownType):
+        raise ParserSyntaxError(
+            f"Cannot unpack a value of unknown type into {names} names",
+            span=span,
+            hint="Define a called method above its caller, so that its results are known",
+        )
     if not isinstance(unpacked, ir.TupleType):
         kind = type(unpacked).__name__.removesuffix("Type")
         raise ParserSyntaxError(

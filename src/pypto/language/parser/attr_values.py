@@ -35,7 +35,11 @@ def attr_items(p: FunctionParser, node: ast.expr) -> list[tuple[str, ast.expr]]:
     items: list[tuple[str, ast.expr]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise ParserSyntaxError("attrs must use string-literal keys", span=p.span(key or value))
+            raise ParserSyntaxError(
+                "attrs must use string-literal keys",
+                span=p.span(key or value),
+                hint='Write attrs={"key": value}',
+            )
         items.append((key.value, value))
     return items
 
@@ -60,7 +64,9 @@ def attr_value(p: FunctionParser, node: ast.expr) -> Any:
         if isinstance(node.value, (bool, int, float, str)):
             return node.value
         raise ParserSyntaxError(
-            f"An attribute cannot hold the unsupported constant {node.value!r}", span=p.span(node)
+            f"An attribute cannot hold the unsupported constant {node.value!r}",
+            span=p.span(node),
+            hint="Attributes hold bools, numbers, text, lists, enumeration members, dtypes and expressions",
         )
     if (
         isinstance(node, ast.UnaryOp)

@@ -21,7 +21,14 @@ from pypto.language.parser.function_calls import call_external, call_method, cal
 from pypto.language.parser.function_parser import FunctionParser, expression
 from pypto.language.parser.inlining import expand_inline
 from pypto.language.parser.op_calls import find_op, parse_op_call
-from pypto.language.parser.slots import DTYPES, dotted_name, enum_literal, last_name, resolve_dtype
+from pypto.language.parser.slots import (
+    DTYPE_HINT,
+    DTYPES,
+    dotted_name,
+    enum_literal,
+    last_name,
+    resolve_dtype,
+)
 from pypto.language.parser.split_aiv import parse_lane_transfer
 from pypto.language.parser.submits import reject_bare_submit
 from pypto.language.parser.task_ids import parse_task_dummy
@@ -109,11 +116,17 @@ def parse_const(p: FunctionParser, node: ast.Call) -> ir.Expr:
     """`pl.const(value, dtype)`."""
     span = p.span(node)
     if len(node.args) != 2 or node.keywords:
-        raise ParserSyntaxError("pl.const() requires exactly 2 arguments: value and dtype", span=span)
+        raise ParserSyntaxError(
+            "pl.const() requires exactly 2 arguments: value and dtype",
+            span=span,
+            hint="Write pl.const(1, pl.INT32)",
+        )
     value = _numeric_literal(node.args[0])
     if value is None:
         raise ParserSyntaxError(
-            "The value of pl.const() must be a numeric literal", span=p.span(node.args[0])
+            "The value of pl.const() must be a numeric literal",
+            span=p.span(node.args[0]),
+            hint="Captured numbers and scalars are converted with pl.cast(value, dtype)",
         )
     dtype = resolve_dtype(p, node.args[1])
     if isinstance(value, float):
@@ -150,7 +163,13 @@ def _parse_get_byte(p: FunctionParser, node: ast.Call) -> ir.Expr:
         value = p.closure.lookup_path(owner)
         dtype = value if isinstance(value, ir.DataType) else None
     if dtype is None:
-        raise ParserTypeError(f"Unknown DataType: {name or ast.unparse(owner)}", span=p.span(node))
+        raise ParserTypeError(
+            f"Unknown DataType: {name or ast.unparse(owner)}", span=p.span(node), hint=DTYPE_HINT
+        )
+    if node.args or node.keywords:
+        raise ParserSyntaxError(
+            "get_byte() takes no arguments", span=p.span(node), hint=f"Write pl.{dtype.member}.get_byte()"
+        )
     return ir.ConstInt(dtype.get_byte(), ir.DataType.INDEX, p.span(node))
 
 
@@ -165,7 +184,11 @@ def _parse_alloc(p: FunctionParser, node: ast.Call) -> ir.Expr:
     category = (dotted_name(node.func) or "").split(".")[1]
     span = p.span(node)
     if len(node.args) != 2:
-        raise InvalidOperationError(f"pl.{category}.alloc takes a memory space and a size", span=span)
+        raise InvalidOperationError(
+            f"pl.{category}.alloc takes a memory space and a size",
+            span=span,
+            hint="Write pl.tile.alloc(pl.Mem.Vec, 1024)",
+        )
     space = node.args[0]
     if isinstance(space, ast.Attribute):
         spelled = ast.copy_location(ast.Attribute(ast.Name("MemorySpace"), space.attr), space)

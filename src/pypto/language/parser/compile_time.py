@@ -19,7 +19,11 @@ _DUMPABLE_IN = (ir.FunctionType.Orchestration, ir.FunctionType.Inline)
 def parse_static_print(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
     """Print strings and the IR of expressions."""
     if not call.args:
-        raise ParserSyntaxError("pl.static_print() requires at least 1 argument", span=p.span(node))
+        raise ParserSyntaxError(
+            "pl.static_print() requires at least 1 argument",
+            span=p.span(node),
+            hint="Write pl.static_print('text', value, ...)",
+        )
     parts = [_printed(p, argument) for argument in call.args]
     span = p.span(node)
     print(f"static_print [{span.filename}:{span.begin_line}]: {' '.join(parts)}")
@@ -40,6 +44,7 @@ def _printed_placeholder(p: FunctionParser, node: ast.expr) -> str:
             raise UnsupportedFeatureError(
                 "Conversions and format specifications are not supported in pl.static_print f-strings",
                 span=p.span(node.value),
+                hint="Use plain placeholders such as {x}",
             )
         node = node.value
     return _printed(p, node)
@@ -56,13 +61,19 @@ def _described(value: ir.Expr) -> str:
 def parse_static_assert(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
     """Check a condition that is known now."""
     if len(call.args) not in (1, 2) or call.keywords:
-        raise ParserSyntaxError("pl.static_assert() requires 1 or 2 arguments", span=p.span(node))
+        raise ParserSyntaxError(
+            "pl.static_assert() requires 1 or 2 arguments",
+            span=p.span(node),
+            hint="Write pl.static_assert(condition, 'message')",
+        )
     message = None
     if len(call.args) == 2:
         literal = call.args[1]
         if not (isinstance(literal, ast.Constant) and isinstance(literal.value, str)):
             raise ParserSyntaxError(
-                "pl.static_assert() message must be a string literal", span=p.span(literal)
+                "pl.static_assert() message must be a string literal",
+                span=p.span(literal),
+                hint="Write the message out: pl.static_assert(condition, 'message')",
             )
         message = literal.value
     value = _static_value(p, call.args[0], node)
@@ -100,21 +111,35 @@ def parse_dump_tag(p: FunctionParser, node: ast.Expr, call: ast.Call) -> None:
     """Mark a tensor: all later launches that take it dump it."""
     if p.func_type not in _DUMPABLE_IN:
         raise ParserSyntaxError(
-            "pl.dump_tag() is only valid inside an Orchestration or Inline function", span=p.span(node)
+            "pl.dump_tag() is only valid inside an Orchestration or Inline function",
+            span=p.span(node),
+            hint="Tag the tensor in the function that dispatches the kernel",
         )
     if len(call.args) != 1 or call.keywords:
-        raise ParserSyntaxError("pl.dump_tag() takes exactly one positional argument", span=p.span(node))
+        raise ParserSyntaxError(
+            "pl.dump_tag() takes exactly one positional argument",
+            span=p.span(node),
+            hint="Write one pl.dump_tag(tensor) per tensor",
+        )
     target = call.args[0]
     if not isinstance(target, ast.Name):
         raise ParserSyntaxError(
-            "The argument of pl.dump_tag() must be a bare variable name", span=p.span(target)
+            "The argument of pl.dump_tag() must be a bare variable name",
+            span=p.span(target),
+            hint="Assign the value to a name first",
         )
     value = p.names.lookup(target.id)
     if value is None:
-        raise ParserSyntaxError(f"'{target.id}' is not defined at this point", span=p.span(target))
+        raise ParserSyntaxError(
+            f"'{target.id}' is not defined at this point",
+            span=p.span(target),
+            hint="Tag a tensor after it is assigned",
+        )
     if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
         raise ParserTypeError(
-            f"The argument of pl.dump_tag() '{target.id}' is not a tensor", span=p.span(target)
+            f"The argument of pl.dump_tag() '{target.id}' is not a tensor",
+            span=p.span(target),
+            hint="Only tensors are dumped",
         )
     p.dump_tagged[value] = None
     p.hold_comments(node)

@@ -77,7 +77,9 @@ def int_constant(p: FunctionParser, value: int, node: ast.AST) -> ir.Expr:
         return ir.ConstInt(value, ir.DataType.INDEX, p.span(node))
     except TypeError as error:
         raise ParserTypeError(
-            f"Integer constant {value} does not fit into 64 bits", span=p.span(node)
+            f"Integer constant {value} does not fit into 64 bits",
+            span=p.span(node),
+            hint="Integers of a program have at most 64 bits",
         ) from error
 
 
@@ -167,7 +169,11 @@ def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:
 
 
 def _too_large(p: FunctionParser, node: ast.expr) -> ParserTypeError:
-    return ParserTypeError("Integer constant does not fit into 64 bits", span=p.span(node))
+    return ParserTypeError(
+        "Integer constant does not fit into 64 bits",
+        span=p.span(node),
+        hint="Integers of a program have at most 64 bits",
+    )
 
 
 @expression(ast.UnaryOp)
@@ -178,7 +184,9 @@ def parse_unary(p: FunctionParser, node: ast.UnaryOp) -> ir.Expr:
         if folded is not None:
             return folded
     if isinstance(node.op, ast.UAdd):
-        raise UnsupportedFeatureError("Unsupported unary operator: UAdd", span=p.span(node))
+        raise UnsupportedFeatureError(
+            "Unsupported unary operator: UAdd", span=p.span(node), hint="Leave the + out"
+        )
     operand = p.expr(node.operand)
     span = p.span(node)
     if isinstance(node.op, ast.Not):
@@ -251,6 +259,8 @@ def _instead_of_attribute(p: FunctionParser, node: ast.Attribute) -> str:
     if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in p.program.global_vars:
         return f"Call the method: self.{node.attr}(...)"
     if isinstance(node.value, ast.Name) and node.value.id == "pl":
+        if node.attr in DTYPES:
+            return "A dtype is no value: it stands in dtype arguments and annotations"
         close = difflib.get_close_matches(node.attr, DTYPES, n=1, cutoff=0.5)
         return f"Did you mean 'pl.{close[0]}'?" if close else "pl has no such name"
     return "Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name"

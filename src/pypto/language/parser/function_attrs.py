@@ -42,7 +42,10 @@ def normalise_decorator_attrs(attrs: Any) -> dict[str, Any]:
     stored: dict[str, Any] = {}
     for key, value in attrs.items():
         if not isinstance(key, str):
-            raise ParserSyntaxError(f"@pl.function(attrs=...) keys must be strings, got {key!r}")
+            raise ParserSyntaxError(
+                f"@pl.function(attrs=...) keys must be strings, got {key!r}",
+                hint='Write attrs={"key": value}',
+            )
         if isinstance(value, ir.SplitMode):
             if value is not ir.SplitMode.NONE:
                 stored[key] = value.value
@@ -57,7 +60,8 @@ def _plain_value(key: str, value: Any) -> Any:
     if isinstance(value, ExprHandle):
         if not value.has_expr() and not hasattr(value, "bind"):
             raise ParserSyntaxError(
-                f"Function attribute '{key}' holds an annotation-only {type(value).__name__}"
+                f"Function attribute '{key}' holds an annotation-only {type(value).__name__}",
+                hint="An attribute needs a value; an annotation is only a type",
             )
         value = value.unwrap()
     if isinstance(value, ir.Expr) and any(isinstance(node, ir.Var) for node in walk(value)):
@@ -121,6 +125,7 @@ def parse_prologue(p: FunctionParser, statements: list[ast.Expr], attrs: dict[st
             raise ParserSyntaxError(
                 "pl.func_attr() takes exactly one positional dict argument (no keywords)",
                 span=p.span(statement),
+                hint='Write pl.func_attr({"key": value})',
             )
         for key, value in _items(p, call.args[0]):
             if key in _DECORATOR_ONLY:
@@ -141,13 +146,25 @@ def parse_prologue(p: FunctionParser, statements: list[ast.Expr], attrs: dict[st
 
 def _items(p: FunctionParser, node: ast.expr) -> list[tuple[str, ast.expr]]:
     if not isinstance(node, ast.Dict):
-        raise ParserSyntaxError("The argument of pl.func_attr() must be a dict literal", span=p.span(node))
+        raise ParserSyntaxError(
+            "The argument of pl.func_attr() must be a dict literal",
+            span=p.span(node),
+            hint='Write pl.func_attr({"key": value})',
+        )
     items: list[tuple[str, ast.expr]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise ParserSyntaxError("Unsupported `**` unpacking in pl.func_attr()", span=p.span(value))
+            raise ParserSyntaxError(
+                "Unsupported `**` unpacking in pl.func_attr()",
+                span=p.span(value),
+                hint="Write the entries out",
+            )
         if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-            raise ParserSyntaxError("A pl.func_attr() key must be a string literal", span=p.span(key))
+            raise ParserSyntaxError(
+                "A pl.func_attr() key must be a string literal",
+                span=p.span(key),
+                hint='Write pl.func_attr({"key": value})',
+            )
         items.append((key.value, value))
     return items
 
@@ -166,7 +183,9 @@ def _value(p: FunctionParser, key: str, node: ast.expr) -> Any:
         if isinstance(node.value, (bool, int, float, str)):
             return node.value
         raise ParserSyntaxError(
-            f"Function attribute '{key}' has the unsupported constant {node.value!r}", span=p.span(node)
+            f"Function attribute '{key}' has the unsupported constant {node.value!r}",
+            span=p.span(node),
+            hint="Attributes hold bools, numbers, text, lists, enumeration members, dtypes and expressions",
         )
     if (
         isinstance(node, ast.UnaryOp)

@@ -79,6 +79,7 @@ def call_external(p: FunctionParser, node: ast.Call, function: ir.Function) -> i
         raise ParserTypeError(
             f"Function '{function.name}' does not accept keyword argument '{node.keywords[0].arg}'",
             span=p.span(node),
+            hint="Pass arguments by position",
         )
     args, overrides = call_arguments(p, node.args)
     if len(args) != len(function.params_):
@@ -172,6 +173,12 @@ def accepts_device(callee: ir.Function | None) -> bool:
 
 def reject_keyword(p: FunctionParser, keyword: ast.keyword, name: str) -> ParserTypeError:
     """The error for a keyword that a call of `name` does not take."""
+    if keyword.arg is None:
+        return ParserTypeError(
+            f"Function '{name}' does not accept keyword argument '**{ast.unparse(keyword.value)}'",
+            span=p.span(keyword.value),
+            hint="Write the arguments out, by position",
+        )
     hint = _KEYWORD_HINTS.get(keyword.arg or "", "Pass arguments by position")
     return ParserTypeError(
         f"Function '{name}' does not accept keyword argument '{keyword.arg}'",
@@ -195,7 +202,11 @@ def call_arguments(p: FunctionParser, nodes: list[ast.expr]) -> tuple[list[ir.Ex
 def _strip_no_dep(p: FunctionParser, node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and last_name(node.func) == "no_dep":
         if len(node.args) != 1 or node.keywords:
-            raise ParserSyntaxError("pl.no_dep() takes exactly one positional argument", span=p.span(node))
+            raise ParserSyntaxError(
+                "pl.no_dep() takes exactly one positional argument",
+                span=p.span(node),
+                hint="Wrap one argument: pl.no_dep(tensor)",
+            )
         node = node.args[0]
     return node
 
@@ -250,16 +261,23 @@ def dump_arguments(
 ) -> list[ir.Var]:
     """Tensor variables listed for dumping; each must be an argument of the dispatch."""
     if not isinstance(node, (ast.List, ast.Tuple)):
-        raise ParserTypeError(f"{what} must be a list of tensor variables", span=p.span(node))
+        raise ParserTypeError(
+            f"{what} must be a list of tensor variables", span=p.span(node), hint="Write [a, b]"
+        )
     found: dict[ir.Var, None] = {}
     for element in node.elts:
         value = p.names.lookup(element.id) if isinstance(element, ast.Name) else None
         if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
-            raise ParserTypeError(f"{what} entries must be tensor variables", span=p.span(element))
+            raise ParserTypeError(
+                f"{what} entries must be tensor variables",
+                span=p.span(element),
+                hint="List names of tensors only",
+            )
         if not any(argument is value for argument in args):
             raise ParserTypeError(
                 f"{what} entry '{ast.unparse(element)}' is not an argument of this {owner}",
                 span=p.span(element),
+                hint="Only arguments of the call can be dumped",
             )
         found[value] = None
     return list(found)

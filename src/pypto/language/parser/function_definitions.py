@@ -172,6 +172,7 @@ def _parameters(
             raise ParserSyntaxError(
                 f"SubWorker function '{node.name}' at host level must not declare 'self'",
                 span=p.span(names[0]),
+                hint="Its body is plain Python that runs on the host: leave self out",
             )
         names = names[1:]
     later = {
@@ -345,7 +346,9 @@ def _external_body(
         )
     if not all(_is_ellipsis(statement) or isinstance(statement, ast.Pass) for statement in statements):
         raise ParserSyntaxError(
-            f"External kernel '{node.name}' must have an empty '...' body", span=p.source.head_span(node)
+            f"External kernel '{node.name}' must have an empty '...' body",
+            span=p.source.head_span(node),
+            hint="The kernel's code is in its external source",
         )
     return ir.SeqStmts([], p.source.head_span(node))
 

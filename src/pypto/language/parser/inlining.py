@@ -20,7 +20,11 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
     """Parse the helper's body with its parameters standing for the arguments; returns what it returns."""
     args = _arguments(p, helper, node)
     if p.inline_depth >= _DEEPEST:
-        raise ParserSyntaxError(f"Inline function '{helper.name}' is nested too deeply", span=p.span(node))
+        raise ParserSyntaxError(
+            f"Inline function '{helper.name}' is nested too deeply",
+            span=p.span(node),
+            hint="An inline function must not call itself",
+        )
     outer = (p.source, p.closure, p.comments, p.inline_return)
     source = SourceText(
         helper.source_file,
@@ -74,6 +78,7 @@ def _arguments(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> lis
         raise ParserTypeError(
             f"Inline function '{helper.name}' expects {expected} argument(s), got {len(node.args)}",
             span=p.span(node),
+            hint=f"Call it as {helper.name}({', '.join(helper.param_names)})",
         )
     return [p.expr(argument) for argument in node.args]
 

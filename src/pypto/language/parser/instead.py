@@ -27,6 +27,25 @@ _STATEMENTS: dict[type[ast.stmt], str] = {
     ast.Global: "Pass values as parameters, and return results",
     ast.Nonlocal: "Pass values as parameters, and return results",
 }
+_LOOPS = ("range", "parallel", "unroll", "pipeline", "while_", "split_aiv")
+_SCOPES = ("at", "cluster", "spmd", "scope", "manual_scope")
+_CONSTRUCTS: dict[str, str] = {
+    **dict.fromkeys(_LOOPS, "pl.{0}(...) is the iterator of a loop: for i in pl.{0}(...):"),
+    **dict.fromkeys(_SCOPES, "pl.{0}(...) opens a scope: with pl.{0}(...):"),
+    **dict.fromkeys(("static_print", "static_assert", "func_attr"), "pl.{0}(...) is a statement of its own"),
+    **dict.fromkeys(("split", "cross_core_slot"), "pl.{0}(...) belongs into optimizations=[...] of a scope"),
+    "while_": "pl.while_ is the iterator of a loop: for (a,) in pl.while_(init_values=(x,)):",
+    "cond": "pl.cond(condition) is the first statement of a pl.while_ loop",
+    "dynamic": "Declare symbols before the function: M = pl.dynamic('M')",
+    "no_dep": "pl.no_dep(tensor) marks an argument of a kernel call",
+    "dump_tag": "pl.dump_tag(tensor) is a statement of its own",
+}
+
+
+def instead_of_construct(name: str) -> str | None:
+    """What to write where `pl.name(...)`, which is no operation, was used as one."""
+    text = _CONSTRUCTS.get(name)
+    return None if text is None else text.format(name)
 
 
 def instead_of_expression(node: ast.expr) -> str:

@@ -25,6 +25,7 @@ from pypto.language.parser.diagnostics import (
     concise_error_message,
 )
 from pypto.language.parser.function_parser import EXPRESSIONS, FunctionParser
+from pypto.language.parser.instead import instead_of_construct
 from pypto.language.parser.slots import DTYPES, resolve_dtype
 from pypto.language.typing import (
     Array,
@@ -117,8 +118,9 @@ def _suggest(name: str, known: tuple[str, ...]) -> str:
     import difflib
 
     leaf = name.rsplit(".", 1)[-1]
-    if leaf in _MARKERS:
-        return f"pl.{leaf}(tensor) marks an argument of a kernel call"
+    construct = instead_of_construct(leaf)
+    if construct is not None:
+        return construct
     close = difflib.get_close_matches(leaf, [other for other in known if other not in _MARKERS], n=1)
     if close:
         return f"Did you mean '{name[: -len(leaf)]}{close[0]}'?"

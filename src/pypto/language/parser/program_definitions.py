@@ -165,7 +165,11 @@ def _function_type(reader: FunctionParser, node: ast.expr) -> ir.FunctionType:
 def _bool_option(reader: FunctionParser, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return bool_literal(reader, node, "auto_scope")
-    raise ParserSyntaxError("@pl.function(auto_scope=...) must be a bool literal", span=reader.span(node))
+    raise ParserSyntaxError(
+        "@pl.function(auto_scope=...) must be a bool literal",
+        span=reader.span(node),
+        hint="Write True or False",
+    )
 
 
 def _is_none(node: ast.expr) -> bool:

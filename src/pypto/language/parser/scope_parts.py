@@ -49,18 +49,34 @@ def merged_dump_vars(p: FunctionParser, dumps: ast.expr | None, owner: str) -> l
 def tensor_names(p: FunctionParser, node: ast.expr, what: str) -> list[ir.Var]:
     """The tensors that a list display of bare names denotes; `what` names the argument in messages."""
     if not isinstance(node, (ast.List, ast.Tuple)):
-        raise ParserTypeError(f"{what} must be a list literal", span=p.span(node))
+        raise ParserTypeError(f"{what} must be a list literal", span=p.span(node), hint="Write [a, b]")
     found: list[ir.Var] = []
     for element in node.elts:
         if not isinstance(element, ast.Name):
-            raise ParserTypeError(f"{what} entries must be bare tensor names", span=p.span(element))
+            raise ParserTypeError(
+                f"{what} entries must be bare tensor names",
+                span=p.span(element),
+                hint="Assign the value to a name first",
+            )
         value = p.names.lookup(element.id)
         if value is None:
-            raise ParserTypeError(f"{what} references unknown name '{element.id}'", span=p.span(element))
+            raise ParserTypeError(
+                f"{what} references unknown name '{element.id}'",
+                span=p.span(element),
+                hint="Assign the name before the scope",
+            )
         if not isinstance(value, ir.Var) or not isinstance(value.type, ir.TensorType):
-            raise ParserTypeError(f"{what} entry '{element.id}' is not a tensor", span=p.span(element))
+            raise ParserTypeError(
+                f"{what} entry '{element.id}' is not a tensor",
+                span=p.span(element),
+                hint="List names of tensors only",
+            )
         if any(value is known for known in found):
-            raise ParserTypeError(f"{what} lists '{element.id}' more than once", span=p.span(element))
+            raise ParserTypeError(
+                f"{what} lists '{element.id}' more than once",
+                span=p.span(element),
+                hint="List each tensor once",
+            )
         found.append(value)
     return found
 

@@ -191,7 +191,11 @@ def _at_attrs(p: FunctionParser, arguments: dict[str, ast.expr]) -> dict[str, An
 def _parse_cluster(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     comments = header_comments(p, node)
     if call.args:
-        raise ParserSyntaxError("pl.cluster() does not accept positional arguments", span=p.span(call))
+        raise ParserSyntaxError(
+            "pl.cluster() does not accept positional arguments",
+            span=p.span(call),
+            hint="Write pl.cluster() or pl.cluster(name_hint='name')",
+        )
     given: dict[str, ast.expr] = {}
     for keyword in call.keywords:
         if keyword.arg not in ("name_hint", "dumps"):

@@ -44,7 +44,7 @@ DTYPES: dict[str, ir.DataType] = {
         "TASK_ID",
     ]
 }
-_DTYPE_HINT = "Use one of " + ", ".join(f"pl.{name}" for name in DTYPES)
+DTYPE_HINT = "Use one of " + ", ".join(f"pl.{name}" for name in DTYPES)
 
 
 def last_name(node: ast.expr) -> str | None:
@@ -78,7 +78,7 @@ def resolve_dtype(p: FunctionParser, node: ast.expr) -> ir.DataType:
             p.literal_annotation = False
             return value
         kind = "DataType" if last_name(node.value) == "DataType" else "dtype"
-        raise ParserTypeError(f"Unknown {kind}: {node.attr}", span=p.span(node), hint=_DTYPE_HINT)
+        raise ParserTypeError(f"Unknown {kind}: {node.attr}", span=p.span(node), hint=DTYPE_HINT)
     if isinstance(node, ast.Name):
         p.literal_annotation = False
         value = p.closure.lookup(node.id)
@@ -90,10 +90,10 @@ def resolve_dtype(p: FunctionParser, node: ast.expr) -> ir.DataType:
             raise ParserTypeError(
                 f"Dtype variable '{node.id}' must be a DataType, got {type(value).__name__}",
                 span=p.span(node),
-                hint=_DTYPE_HINT,
+                hint=DTYPE_HINT,
             )
-        raise ParserTypeError(f"Unknown dtype: {node.id}", span=p.span(node), hint=_DTYPE_HINT)
-    raise ParserTypeError(f"Cannot resolve dtype: {ast.unparse(node)}", span=p.span(node), hint=_DTYPE_HINT)
+        raise ParserTypeError(f"Unknown dtype: {node.id}", span=p.span(node), hint=DTYPE_HINT)
+    raise ParserTypeError(f"Cannot resolve dtype: {ast.unparse(node)}", span=p.span(node), hint=DTYPE_HINT)
 
 
 def enum_literal(
@@ -148,7 +148,9 @@ def resolve_shape(p: FunctionParser, node: ast.expr) -> list[Any]:
         value = p.closure.evaluate(node, span)
     if not isinstance(value, (list, tuple)):
         raise ParserTypeError(
-            f"Shape '{ast.unparse(node)}' must be a list or tuple, got {type(value).__name__}", span=span
+            f"Shape '{ast.unparse(node)}' must be a list or tuple, got {type(value).__name__}",
+            span=span,
+            hint="Write the shape as [d0, d1, ...]",
         )
     return [_evaluated_dimension(p, item, position, node) for position, item in enumerate(value)]
 
@@ -160,6 +162,7 @@ def _evaluated_dimension(p: FunctionParser, value: Any, position: int, node: ast
             f"Shape '{ast.unparse(node)}' element {position} must be int or pl.dynamic(), "
             f"got {type(value).__name__}",
             span=p.span(node),
+            hint='A dimension is an int or a symbol: M = pl.dynamic("M")',
         )
     return found
 
@@ -198,17 +201,22 @@ def _dimension(p: FunctionParser, node: ast.expr) -> Any:
                 f"Shape dimension '{ast.unparse(node)}' must be int or pl.dynamic(), "
                 f"got {type(value).__name__}",
                 span=p.span(node),
+                hint='A dimension is an int or a symbol: M = pl.dynamic("M")',
             )
     elif not names <= _bound_names(p, names):
         raise ParserTypeError(
-            f"Unknown shape variable: {', '.join(sorted(names - _bound_names(p, names)))}", span=p.span(node)
+            f"Unknown shape variable: {', '.join(sorted(names - _bound_names(p, names)))}",
+            span=p.span(node),
+            hint="Declare a symbol before the function with pl.dynamic(...)",
         )
     if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Subscript)) and names <= _bound_names(
         p, names
     ):
         return _require_integer(p.expr(node), p, node)
     raise ParserTypeError(
-        "Shape dimension must be int literal, variable, or evaluable expression", span=p.span(node)
+        "Shape dimension must be int literal, variable, or evaluable expression",
+        span=p.span(node),
+        hint="Compute it before the function, or write it with int literals, names and + - * // %",
     )
 
 
@@ -234,6 +242,7 @@ def _named_dimension(p: FunctionParser, node: ast.Name) -> Any:
         raise ParserTypeError(
             f"Shape variable '{node.id}' must be int or pl.dynamic(), got {type(value).__name__}",
             span=p.span(node),
+            hint='A dimension is an int or a symbol: M = pl.dynamic("M")',
         )
     raise ParserTypeError(
         f"Unknown shape variable: {node.id}",
@@ -258,14 +267,20 @@ def _require_integer(dimension: Any, p: FunctionParser, node: ast.expr) -> Any:
     kind = dimension.type
     if not (isinstance(kind, ir.ScalarType) and kind.dtype.is_int()):
         raise ParserTypeError(
-            f"Shape dimension '{ast.unparse(node)}' must be integer-typed, got {kind}", span=p.span(node)
+            f"Shape dimension '{ast.unparse(node)}' must be integer-typed, got {kind}",
+            span=p.span(node),
+            hint="Extents are counted in whole elements",
         )
     return dimension
 
 
 def _reject_yield(p: FunctionParser, node: ast.expr) -> None:
     if any(isinstance(n, ast.Call) and last_name(n.func) == "yield_" for n in ast.walk(node)):
-        raise ParserTypeError("An index expression of a type cannot contain pl.yield_()", span=p.span(node))
+        raise ParserTypeError(
+            "An index expression of a type cannot contain pl.yield_()",
+            span=p.span(node),
+            hint="Yield the value first, then use its name",
+        )
 
 
 def _contains_const(node: ast.expr) -> bool:
@@ -283,7 +298,9 @@ def index_expression(p: FunctionParser, node: ast.expr) -> ir.Expr:
     found = p.expr(node)
     if not isinstance(found.type, ir.ScalarType) or not found.type.dtype.is_int():
         raise ParserTypeError(
-            f"'{ast.unparse(node)}' is not an index expression: its type is {found.type}", span=p.span(node)
+            f"'{ast.unparse(node)}' is not an index expression: its type is {found.type}",
+            span=p.span(node),
+            hint="Use ints, symbols and integer scalars",
         )
     return found
 
@@ -302,5 +319,7 @@ def _named_index(p: FunctionParser, node: ast.Name) -> ir.Expr:
 def index_list(p: FunctionParser, node: ast.expr) -> list[ir.Expr]:
     """A list display of index expressions."""
     if not isinstance(node, ast.List):
-        raise ParserTypeError(f"Expected a list, got '{ast.unparse(node)}'", span=p.span(node))
+        raise ParserTypeError(
+            f"Expected a list, got '{ast.unparse(node)}'", span=p.span(node), hint="Write [a, b, ...]"
+        )
     return [index_expression(p, element) for element in node.elts]

@@ -118,7 +118,9 @@ def _check_leaves_loop(p: FunctionParser, node: ast.stmt, word: str) -> None:
     for frame in reversed(p.frames):
         if frame.kind == "split_aiv":
             raise InvalidOperationError(
-                f"'{word}' is not supported inside a 'for ... in pl.split_aiv(...)' body", span=p.span(node)
+                f"'{word}' is not supported inside a 'for ... in pl.split_aiv(...)' body",
+                span=p.span(node),
+                hint="A pl.split_aiv body runs once per lane; it is no loop",
             )
         if frame.kind in LOOP_KINDS:
             if frame.kind in _NO_BREAK:
@@ -128,4 +130,8 @@ def _check_leaves_loop(p: FunctionParser, node: ast.stmt, word: str) -> None:
                     hint="Use pl.range() for a loop that may end early",
                 )
             return
-    raise InvalidOperationError(f"'{word}' outside loop", span=p.span(node))
+    raise InvalidOperationError(
+        f"'{word}' outside loop",
+        span=p.span(node),
+        hint="It ends or continues the innermost pl.range, pl.pipeline or while loop",
+    )

@@ -126,6 +126,7 @@ def _check_count(p: FunctionParser, callee: ir.Function, count: int, node: ast.C
         raise ParserTypeError(
             f"Function '{callee.name}' expects {lowest}..{highest} argument(s), got {count}",
             span=p.span(node),
+            hint="Parameters with direction Out or InOut may be left out at the end",
         )
 
 

@@ -39,7 +39,11 @@ def parse_subscript(p: FunctionParser, node: ast.Subscript) -> ir.Expr:
         return _read_tile(p, base, kind, node)
     if isinstance(kind, ir.ArrayType):
         return create_op_call("array.get_element", [base, _array_index(p, node)], p.span(node))
-    raise ParserTypeError(f"Subscript requires Tuple, Tensor, Tile, or Array, got {kind}", span=p.span(node))
+    raise ParserTypeError(
+        f"Subscript requires Tuple, Tensor, Tile, or Array, got {kind}",
+        span=p.span(node),
+        hint="Scalars have no elements",
+    )
 
 
 def _tuple_item(p: FunctionParser, base: ir.Expr, node: ast.Subscript) -> ir.Expr:
@@ -51,13 +55,19 @@ def _tuple_item(p: FunctionParser, base: ir.Expr, node: ast.Subscript) -> ir.Exp
             hint="Write t[0], t[1], ...",
         )
     if type(index.value) is not int:
-        raise ParserSyntaxError(f"Tuple index must be an integer, got {index.value!r}", span=p.span(node))
+        raise ParserSyntaxError(
+            f"Tuple index must be an integer, got {index.value!r}",
+            span=p.span(node),
+            hint="Write t[0], t[1], ...",
+        )
     return ir.TupleGetItemExpr(base, index.value, p.span(node))
 
 
 def _array_index(p: FunctionParser, node: ast.Subscript) -> ir.Expr:
     if isinstance(node.slice, (ast.Tuple, ast.Slice)):
-        raise ParserTypeError("An Array subscript requires a single index", span=p.span(node))
+        raise ParserTypeError(
+            "An Array subscript requires a single index", span=p.span(node), hint="Write a[i]"
+        )
     return p.expr(node.slice)
 
 
@@ -70,7 +80,9 @@ def _axes(p: FunctionParser, node: ast.Subscript, rank: int, what: str) -> list[
     if len(written) > rank:
         noun = what.split()[0].lower()
         raise ParserTypeError(
-            f"{what} has {len(written)} indices but the {noun} is {rank}D", span=p.span(node)
+            f"{what} has {len(written)} indices but the {noun} is {rank}D",
+            span=p.span(node),
+            hint="Give at most one index per dimension; missing ones at the end are taken whole",
         )
     axes = [_axis(p, index) for index in written]
     return axes + [AxisIndex(False, None)] * (rank - len(axes))
@@ -207,7 +219,11 @@ def _tile_axis(
         )
     dim, high = _constant(extent), _constant(axis.upper)
     if dim is None:
-        raise UnsupportedFeatureError("A tile slice must produce a positive static extent", span=span)
+        raise UnsupportedFeatureError(
+            "A tile slice must produce a positive static extent",
+            span=span,
+            hint="Slice tiles whose extents are known while parsing",
+        )
     allocated = (dim if high is None else min(high, dim)) - low
     if allocated <= 0:
         raise UnsupportedFeatureError(
@@ -245,14 +261,20 @@ def parse_subscript_write(p: FunctionParser, node: ast.Assign, target: ast.Subsc
             hint="Use out = pl.assemble(out, value, offsets)",
         )
     if not isinstance(target.value, ast.Name):
-        raise ParserSyntaxError("Subscript-write target must be a variable name", span=span)
+        raise ParserSyntaxError(
+            "Subscript-write target must be a variable name",
+            span=span,
+            hint="Assign the value to a name first, then write to a part of that",
+        )
     destination = p.expr(target.value)
     kind = destination.type
     if isinstance(kind, ir.ArrayType):
         return target.value.id, _write_array(p, destination, kind, target, node)
     if not isinstance(kind, (ir.TensorType, ir.TileType)):
         raise ParserTypeError(
-            f"A subscript write requires a Tensor, Tile, or Array target, got {kind}", span=span
+            f"A subscript write requires a Tensor, Tile, or Array target, got {kind}",
+            span=span,
+            hint="Assign a scalar with name = value",
         )
     return target.value.id, _assembled(p, destination, kind, target, node)
 
@@ -291,6 +313,7 @@ def _assembled(
         raise ParserTypeError(
             f"In a write to a {noun}, the source must also be a {noun}, got {source.type}",
             span=p.span(node.value),
+            hint="Bring it over with pl.load(tensor, offsets, shape) or pl.store(tile, offsets, tensor)",
         )
     offsets, sizes, dropped = _tensor_window(axes, kind.shape_, span)
     source = _fitted_source(p, source, sizes, dropped, node)
@@ -315,6 +338,7 @@ def _fitted_source(
             raise ParserTypeError(
                 f"The source must be {len(kept)}D to match the rank-reduced {noun} window, got {rank}D",
                 span=span,
+                hint="An index removes its dimension from the window, a slice i:i + 1 keeps it",
             )
         window = sizes if rank == len(sizes) else []
     valid = _valid_shape(kind)
@@ -325,6 +349,7 @@ def _fitted_source(
                 f"Subscript-write shape mismatch on source axis {axis}: window expects {expected} elements, "
                 f"source has {extent}",
                 span=span,
+                hint="Make the window as large as the source",
             )
     return source if rank >= len(sizes) else _lifted(source, kind, valid, dropped, len(sizes), span)
 

@@ -33,6 +33,7 @@ def tensor_view(p: FunctionParser, node: ast.expr) -> ir.TensorView:
             raise ParserTypeError(
                 f"Layout variable '{node.id}' must be a TensorLayout, got {type(value).__name__}",
                 span=p.span(node),
+                hint="Use a layout (pl.ND, pl.DN, pl.NZ, pl.MX_A_ZZ, pl.MX_B_NN) or pl.TensorView(...)",
             )
     layout = _layout(p, node)
     if layout is ir.TensorLayout.DN:
@@ -67,7 +68,11 @@ def _layout(p: FunctionParser, node: ast.expr) -> ir.TensorLayout:
 
 def _keywords(p: FunctionParser, node: ast.Call, what: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
     if node.args:
-        raise ParserTypeError(f"pl.{what} does not accept positional arguments", span=p.span(node))
+        raise ParserTypeError(
+            f"pl.{what} does not accept positional arguments",
+            span=p.span(node),
+            hint="Name the fields, as in valid_shape=[8, 16]",
+        )
     found: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg not in allowed:
@@ -136,7 +141,9 @@ _VIEW_ENUMS: dict[str, type[Any]] = {
 def _fractal(p: FunctionParser, node: ast.expr) -> int:
     value = p.closure.fold(node, p.names.__contains__)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ParserTypeError("TileView fractal must be an integer", span=p.span(node))
+        raise ParserTypeError(
+            "TileView fractal must be an integer", span=p.span(node), hint="For example fractal=512"
+        )
     return value
 
 
@@ -188,10 +195,18 @@ def _memref_call(p: FunctionParser, node: ast.Call) -> ir.MemRef:
         space = enum_literal(p, args[0], ir.MemorySpace, ParserTypeError) if values[0] is None else values[0]
         return ir.MemRef(space, index_expression(p, args[1]), values[2], values[3], p.span(node))
     if len(args) != 3:
-        raise ParserTypeError("pl.MemRef requires 3 arguments: base, byte offset and size", span=p.span(node))
+        raise ParserTypeError(
+            "pl.MemRef requires 3 arguments: base, byte offset and size",
+            span=p.span(node),
+            hint='Write pl.MemRef(base, byte_offset, size), or pl.MemRef("name") for a new allocation',
+        )
     size = values[2]
     if not isinstance(size, int) or size < 0:
-        raise ParserTypeError("The size of pl.MemRef must be an int >= 0", span=p.span(args[2]))
+        raise ParserTypeError(
+            "The size of pl.MemRef must be an int >= 0",
+            span=p.span(args[2]),
+            hint="Write the size in bytes as a literal",
+        )
     base = _pointer(p, args[0])
     offset = index_expression(p, args[1])
     return ir.MemRef(base, offset, size, p.span(node), slots=slots)
@@ -213,7 +228,11 @@ def _pointer(p: FunctionParser, node: ast.expr) -> ir.Var:
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         name = node.value
     else:
-        raise ParserTypeError("The base of pl.MemRef must be a name or a string", span=p.span(node))
+        raise ParserTypeError(
+            "The base of pl.MemRef must be a name or a string",
+            span=p.span(node),
+            hint="Write pl.MemRef(base, byte_offset, size)",
+        )
     bound = p.names.lookup(name)
     if isinstance(bound, ir.Var) and isinstance(bound.type, ir.PtrType):
         return bound
@@ -225,12 +244,16 @@ def _slots(p: FunctionParser, node: ast.Call) -> int:
     for keyword in node.keywords:
         if keyword.arg != "slots":
             raise ParserTypeError(
-                f"Unknown MemRef keyword argument '{keyword.arg}'", span=p.span(keyword.value)
+                f"Unknown MemRef keyword argument '{keyword.arg}'",
+                span=p.span(keyword.value),
+                hint="pl.MemRef has the one keyword slots=",
             )
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if type(value) is not int or value < 1:
             raise ParserTypeError(
-                "pl.MemRef slots must be a positive integer literal", span=p.span(keyword.value)
+                "pl.MemRef slots must be a positive integer literal",
+                span=p.span(keyword.value),
+                hint="Write slots=2",
             )
         slots = value
     return slots
@@ -242,6 +265,7 @@ def _inline_declaration(p: FunctionParser, node: ast.Call, slots: int) -> ir.Mem
         raise ParserTypeError(
             "The name of an inline pl.MemRef declaration must be a non-empty string literal",
             span=p.span(node),
+            hint='Write pl.MemRef("name")',
         )
     return _allocation(p, name, slots, p.span(node))
 
@@ -288,5 +312,6 @@ def _select_slot(p: FunctionParser, whole: ir.MemRef, index: ir.Expr, node: ast.
             f"Slot index {index.value} is out of range for pl.MemRef '{whole.name_hint}' with "
             f"{whole.slot_count_} slots",
             span=p.span(node),
+            hint="Slots count from 0",
         )
     return whole.replace(slot_index_=index)
