@@ -328,3 +328,53 @@ def test_an_allocation_in_an_unknown_space_is_refused_where_it_stands():
     with pytest.raises(pl.parser.ParserTypeError, match="Unknown MemorySpace value: Nowhere") as caught:
         written("pl.tile.alloc(pl.Mem.Nowhere, 64)")
     assert caught.value.span["begin_line"] == 6
+
+
+STATIC = (
+    "x: pl.Tensor[[16, 16], pl.FP32], t: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec], "
+    "p: pl.Tile[[1, 128], pl.FP32]"
+)
+
+
+@pytest.mark.parametrize(
+    ("by_position", "by_keyword"),
+    [
+        (
+            "pl.create_tile([8, 8], pl.FP32, pl.Mem.Mat, True)",
+            "pl.create_tile([8, 8], dtype=pl.FP32, target_memory=pl.Mem.Mat, transpose=True)",
+        ),
+        ("pl.cast(t, pl.INT8, 'trunc')", "pl.cast(t, target_type=pl.INT8, mode='trunc')"),
+        ("pl.cmp(t, t, 5)", "pl.cmp(t, t, cmp_type=5)"),
+        ("pl.tile.gather_mask(t, 1)", "pl.tile.gather_mask(t, mask_pattern=1)"),
+        ("pl.tile.full([8, 8], pl.FP32, 0)", "pl.tile.full([8, 8], dtype=pl.FP32, value=0)"),
+        (
+            "pl.tile.ci(0, [1, 16], pl.INT32, True)",
+            "pl.tile.ci(start=0, shape=[1, 16], dtype=pl.INT32, descending=True)",
+        ),
+        ("pl.tri(0, [8, 8], None, pl.INT32, True)", "pl.tri(0, [8, 8], upper=True)"),
+        (
+            "pl.load(x, [0, 0], [8, 8], None, pl.Mem.Mat, True)",
+            "pl.load(x, [0, 0], [8, 8], target_memory=pl.Mem.Mat, clamp=True)",
+        ),
+        ("pl.slice(t, [1, 16], [0, 0], None, [0])", "pl.slice(t, [1, 16], [0, 0], drop_dims=[0])"),
+        (
+            "pl.slice(t, [8, 16], [0, 0], [4, 16], None, 0)",
+            "pl.slice(t, [8, 16], [0, 0], valid_shape=[4, 16], pad_value=pl.PadValue.zero)",
+        ),
+        ("pl.mrgsort(p, p, None, None, p)", "pl.mrgsort(p, p, tmp=p)"),
+        ("pl.tile.transpose(t, 0, 1, None)", "pl.tile.transpose(t, 0, 1)"),
+    ],
+)  # fmt: skip
+def test_an_attribute_by_position_is_the_attribute_by_keyword(by_position: str, by_keyword: str) -> None:
+    values = []
+    for call in (by_position, by_keyword):
+        values.append(pl.parse(f"@pl.function\ndef f({STATIC}):\n    y = {call}\n").body.value)
+    assert values[0].as_python() == values[1].as_python() and values[0].kwargs == values[1].kwargs
+
+
+def test_a_split_mode_stands_for_its_number() -> None:
+    for name, mode in (("tpush_to_aic(t, ", "UP_DOWN"), ("tpush_to_aiv(t, ", "LEFT_RIGHT")):
+        function = pl.parse(f"@pl.function\ndef f({STATIC}):\n    pl.{name}split=pl.SplitMode.{mode})\n")
+        assert function.body.expr.kwargs == {"split": {"UP_DOWN": 1, "LEFT_RIGHT": 2}[mode]}
+    with pytest.raises(InvalidOperationError, match=r"'split'.*incompatible type"):
+        pl.parse(f"@pl.function\ndef f({STATIC}):\n    pl.tpush_to_aic(t, split=True)\n")

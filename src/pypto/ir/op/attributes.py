@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.enums import PadValue
-from pypto.ir.expr import ConstFloat, ConstInt
+from pypto.ir.expr import ConstBool, ConstFloat, ConstInt
 from pypto.ir.node import show_value
 
 COMPARE_MODES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
@@ -45,6 +45,14 @@ def resolve_compare_mode(value: Any, what: str = "cmp_mode") -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 5:
         return value
     raise ValueError(f"{what} must be one of {', '.join(COMPARE_MODES)} or 0 to 5, got {show_value(value)}")
+
+
+def static_flag(value: Any, what: str) -> bool:
+    """A compile-time flag from a bool or a constant; TypeError for anything else."""
+    plain = value.value if isinstance(value, ConstBool) else value
+    if not isinstance(plain, bool):
+        raise TypeError(f"{what} must be True or False, got {show_value(value)}")
+    return plain
 
 
 def static_int(value: Any, what: str) -> int:

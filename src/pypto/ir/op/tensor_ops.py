@@ -294,7 +294,7 @@ def fillpad_expand(
 def assemble(target: Expr, source: Expr, offset: Any, span: Span | None = None, *, atomic: int = 0) -> Call:
     """Write ``source`` into ``target`` at ``offset`` in place."""
     span = at(span)
-    kwargs = {"atomic": int(atomic)} if atomic else {}
+    kwargs = {"atomic": atomic} if atomic else {}
     return call("tensor.assemble", [target, source, extents(offset, span)], span, **kwargs)
 
 
@@ -736,9 +736,9 @@ def alloc(memory_space: Any, size: Any, span: Span | None = None) -> Call:
 
 def aiv_shard(x: Expr, span: Span | None = None, *, split: int = 0) -> Call:
     """One lane's half of a tensor in a split region."""
-    return call("tensor.aiv_shard", [x], at(span), split=int(split))
+    return call("tensor.aiv_shard", [x], at(span), split=split)
 
 
 def aic_gather(x: Expr, span: Span | None = None, *, split: int = 0) -> Call:
     """Both lanes' halves of a tensor in a split region."""
-    return call("tensor.aic_gather", [x], at(span), split=int(split))
+    return call("tensor.aic_gather", [x], at(span), split=split)

@@ -14,7 +14,7 @@ from pypto.core.dtype import DataType
 from pypto.core.span import Span
 from pypto.ir.enums import MemorySpace, PadValue, TileLayout
 from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr
-from pypto.ir.op.attributes import resolve_pad_value, static_int
+from pypto.ir.op.attributes import resolve_pad_value, static_flag, static_int
 from pypto.ir.op.build import (
     at,
     call,
@@ -102,7 +102,7 @@ def create(
     if target_memory is not None:
         kwargs["target_memory"] = target_memory
     if transpose is not None:
-        kwargs["transpose"] = transpose
+        kwargs["transpose"] = static_flag(transpose, "transpose")
     if flat_layout is not None:
         kwargs["flat_layout"] = flat_layout
     return call("tile.create", [extents(shape, span)], span, **kwargs)
@@ -144,7 +144,7 @@ def store(
     args = [tile, extents(offsets, span), output_tensor]
     if shapes is not None:
         args.append(extents(shapes, span))
-    kwargs = {"atomic": int(atomic)} if atomic else {}
+    kwargs = {"atomic": atomic} if atomic else {}
     return call("tile.store", args, span, **kwargs)
 
 
@@ -543,18 +543,18 @@ get_subblock_idx = simple("tile.get_subblock_idx")
 
 def aiv_shard(x: Expr, span: Span | None = None, *, split: int = 0, lane_stride: int | None = None) -> Call:
     """One vector lane's half of a tile."""
-    kwargs = {"split": int(split)} | ({} if lane_stride is None else {"lane_stride": lane_stride})
+    kwargs = {"split": split} | ({} if lane_stride is None else {"lane_stride": lane_stride})
     return call("tile.aiv_shard", [x], at(span), **kwargs)
 
 
 def aic_gather(x: Expr, span: Span | None = None, *, split: int = 0) -> Call:
     """Both lanes' halves of a tile, for the cube core."""
-    return call("tile.aic_gather", [x], at(span), split=int(split))
+    return call("tile.aic_gather", [x], at(span), split=split)
 
 
 def lane_attributes(split: int, lane_stride: int | None, id: int | None) -> dict[str, Any]:
     """Attributes of a queue operation, the optional ones only where given."""
-    kwargs: dict[str, Any] = {"split": int(split)}
+    kwargs: dict[str, Any] = {"split": split}
     if lane_stride is not None:
         kwargs["lane_stride"] = lane_stride
     if id is not None:

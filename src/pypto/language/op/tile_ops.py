@@ -199,10 +199,12 @@ def aic_gather(x: Any, *, split: Any = None) -> Any:
     return _lifting.wrap(_ir.aic_gather(_lifting.unwrap(x), split=split))
 
 
-tpush_to_aiv = _lift(_ir.tpush_to_aiv, "tile, *, split, lane_stride=None, id=None")
-tpush_to_aic = _lift(_ir.tpush_to_aic, "tile, *, split, id=None")
-tpop_from_aic = _lift(_ir.tpop_from_aic, "*, shape=None, dtype=None, split=0, lane_stride=None, id=None")
-tpop_from_aiv = _lift(_ir.tpop_from_aiv, "*, shape=None, dtype=None, split=0, id=None")
+tpush_to_aiv = _lift(_ir.tpush_to_aiv, "tile, *, split, lane_stride=None, id=None, span=None")
+tpush_to_aic = _lift(_ir.tpush_to_aic, "tile, *, split, id=None, span=None")
+tpop_from_aic = _lift(
+    _ir.tpop_from_aic, "*, shape=None, dtype=None, split=0, lane_stride=None, id=None, span=None"
+)
+tpop_from_aiv = _lift(_ir.tpop_from_aiv, "*, shape=None, dtype=None, split=0, id=None, span=None")
 
 __all__ = ["MaskPattern"]
 __all__ += sorted(

@@ -357,7 +357,10 @@ def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
     """Call an operator's DSL function on parsed arguments; the result carries the span of the call."""
     args = []  # filled in a loop: a comprehension would be one more frame per level of nested calls
     for argument in node.args:
-        args.append(positional_argument(p, argument))
+        if isinstance(argument, ast.Constant) and argument.value is None and _may_be_none(op, len(args)):
+            args.append(None)
+        else:
+            args.append(positional_argument(p, argument))
     kwargs: dict[str, Any] = {}
     attrs: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -373,6 +376,12 @@ def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
             raise InvalidOperationError(f"{op.module}.{op.name} does not take attrs=", span=p.span(node))
         result = ir.set_call_attrs(result, attrs)
     return result
+
+
+def _may_be_none(op: OpFunction, position: int) -> bool:
+    """Whether a literal `None` leaves out the parameter at `position`; elsewhere it is a task id."""
+    parameters = list(inspect.signature(op.call).parameters.values())
+    return position < len(parameters) and parameters[position].default is None
 
 
 def invoke(op: OpFunction, args: list[Any], kwargs: dict[str, Any], span: ir.Span) -> ir.Expr:

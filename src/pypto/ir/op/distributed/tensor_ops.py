@@ -66,7 +66,7 @@ def remote_store(
     """Write (or add) a tensor into a peer's slice."""
     span = at(span)
     args = [src, target, int32_operand(peer, span), extents(offsets, span)]
-    return call("pld.tensor.remote_store", args, span, **({"atomic": int(atomic)} if atomic else {}))
+    return call("pld.tensor.remote_store", args, span, **({"atomic": atomic} if atomic else {}))
 
 
 def put(
@@ -86,7 +86,7 @@ def put(
     """Copy (or add) into a peer's slice."""
     span = at(span)
     args = [dst, int32_operand(peer, span), src, *region_operands(dst_offsets, src_offsets, shape, span)]
-    return call("pld.tensor.put", args, span, atomic=int(atomic), **_chunks(chunk_rows, chunk_cols, pipeline))
+    return call("pld.tensor.put", args, span, atomic=atomic, **_chunks(chunk_rows, chunk_cols, pipeline))
 
 
 def get(

@@ -39,7 +39,7 @@ def remote_store(
     """Write (or add) a tile into a peer's slice."""
     span = at(span)
     args = [src_tile, target, int32_operand(peer, span), extents(offsets, span)]
-    return call("pld.tile.remote_store", args, span, **({"atomic": int(atomic)} if atomic else {}))
+    return call("pld.tile.remote_store", args, span, **({"atomic": atomic} if atomic else {}))
 
 
 def region_operands(dst_offsets: Any, src_offsets: Any, shape: Any, span: Span) -> list[Expr]:
@@ -70,7 +70,7 @@ def put(
     args = _staged(
         dst, peer, src, stage, stage2, region_operands(dst_offsets, src_offsets, shape, span), span
     )
-    return call("pld.tile.put", args, span, atomic=int(atomic))
+    return call("pld.tile.put", args, span, atomic=atomic)
 
 
 def get(
