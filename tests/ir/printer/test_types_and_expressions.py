@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pypto import DataType, InternalError, ir
+from pypto.ir import formatter
 from tests.ir.nodes import S, assign, const, seq, tensor, var
 
 D = DataType
@@ -346,6 +349,24 @@ def test_the_format_callback_sees_the_text_and_its_failures_cost_nothing():
         ir.register_format_callback(None)
     with pytest.raises(TypeError):
         ir.register_format_callback(3)
+
+
+def test_text_goes_through_ruff_where_it_is_installed_and_stays_as_it_is_where_that_fails(
+    tmp_path, monkeypatch
+):
+    body = seq(assign(var("a"), x), ir.EvalStmt(op("tile.abs", x, k="s"), S))
+    ruff = tmp_path / "ruff"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for script, expected in (("tr a-z A-Z", text(body).upper()), ("cat; exit 1", text(body))):
+        ruff.write_text(f'#!/bin/sh\ntest "$*" = "format --line-length 200 -" && {script}\n')
+        ruff.chmod(0o755)
+        monkeypatch.setattr(formatter, "_registration", formatter._Registration())
+        assert str(body) == body.as_python() == expected
+    assert text(body) == body.as_python(format=False)
+    ruff.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(formatter, "_registration", formatter._Registration())
+    assert str(body) == text(body)
 
 
 def test_printing_a_statement_keeps_raw_names_where_they_are_unique():
