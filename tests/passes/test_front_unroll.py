@@ -205,6 +205,11 @@ BODIES = {
             t = pl.load(x, [i * 16, 0], [16, 64])
             x = pl.store(t, [i * 16, 0], x)
 """,
+    "lane index": """
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+                x = pl.assemble(x, pl.slice(x, [32, 64], [lane * 32, 0]), [lane * 32, 0])
+""",
     "task id": """
         with pl.at(level=pl.Level.CORE_GROUP) as tid:
             x = pl.add(x, x)
@@ -216,7 +221,7 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_the_text_of_an_unrolled_program_reads_back_as_the_same_program(body: str) -> None:
-    """Each copy binds its own loop variables, results, block indices and task ids, as written loops do."""
+    """Each copy binds its own loop variables, results, block and lane indices and task ids, as written loops do."""
     result = unrolled(
         program(
             f"""

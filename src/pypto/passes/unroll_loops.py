@@ -4,8 +4,8 @@
 2. In copy number k the loop variable is the constant of that trip, in expressions, types and attributes.
 3. Assigned variables are not renamed: every copy assigns the same ones, and ConvertToSSA versions them
    later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
-4. Variables that a construct binds (loop variables, results, block indices, task ids) are fresh in every copy
-   but the last, because each written loop or scope has its own. So printed text reads back the same. A
+4. Variables that a construct binds (loop variables, results, block and lane indices, task ids) are fresh in
+   every copy but the last, because each written loop or scope has its own. So printed text reads back the same. A
    variable that exists before the loop is never renamed.
 5. The copies take the loop's place in the enclosing sequence.
 """
@@ -22,7 +22,7 @@ from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_
 from pypto.passes.leading_comments import with_comments_first
 
 MAX_TRIP_COUNT = 1024
-_BLOCK_INDEX = "tile.get_block_idx"
+_BLOCK_INDEX, _LANE_INDEX = "tile.get_block_idx", "tile.get_subblock_idx"
 
 
 def unroll_loops() -> Pass:
@@ -126,7 +126,7 @@ def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
 
 
 def _named_by_scopes(body: ir.Stmt) -> set[ir.Var]:
-    """Return the task ids and block indices, which a statement assigns although a scope binds them."""
+    """Return the task ids and the block and lane indices, which a statement assigns although a scope binds them."""
     return {var for stmt in walk_stmts(body) if isinstance(stmt, ir.ScopeStmt) for var in _bound_by(stmt)}
 
 
@@ -139,6 +139,8 @@ def _bound_by(stmt: ir.Stmt) -> tuple[ir.Var, ...]:
         return stmt.return_vars_
     if isinstance(stmt, ir.SpmdScopeStmt):
         return (*_task_id(stmt), *_block_index(stmt))
+    if isinstance(stmt, ir.SplitAivScopeStmt):
+        return _leading_binding(stmt.body, _LANE_INDEX)
     return _task_id(stmt) if isinstance(stmt, ir.ScopeStmt) else ()
 
 
@@ -150,11 +152,14 @@ def _task_id(scope: ir.ScopeStmt) -> tuple[ir.Var, ...]:
 def _block_index(scope: ir.SpmdScopeStmt) -> tuple[ir.Var, ...]:
     """Return the loop variable of `for i in pl.spmd(n)`: the first assignment of the kernel inside."""
     kernel = scope.body
-    if not isinstance(kernel, ir.InCoreScopeStmt):
-        return ()
-    first = next(iter(ir.flatten_to_stmts(kernel.body)), None)
+    return _leading_binding(kernel.body, _BLOCK_INDEX) if isinstance(kernel, ir.InCoreScopeStmt) else ()
+
+
+def _leading_binding(body: ir.Stmt, operator: str) -> tuple[ir.Var, ...]:
+    """Return the variable of a first statement `v = operator()`."""
+    first = next(iter(ir.flatten_to_stmts(body)), None)
     if isinstance(first, ir.AssignStmt) and isinstance(first.value, ir.Call):
-        return (first.var,) if first.value.op.name == _BLOCK_INDEX else ()
+        return (first.var,) if first.value.op.name == operator else ()
     return ()
 
 
