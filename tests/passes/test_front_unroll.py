@@ -221,7 +221,7 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_the_text_of_an_unrolled_program_reads_back_as_the_same_program(body: str) -> None:
-    """Each copy binds its own loop variables, results, block and lane indices and task ids, as written loops do."""
+    """Each copy binds its own loop variables, results, indices and task ids, as written loops do."""
     result = unrolled(
         program(
             f"""

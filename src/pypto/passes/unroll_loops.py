@@ -5,8 +5,8 @@
 3. Assigned variables are not renamed: every copy assigns the same ones, and ConvertToSSA versions them
    later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
 4. Variables that a construct binds (loop variables, results, block and lane indices, task ids) are fresh in
-   every copy but the last, because each written loop or scope has its own. So printed text reads back the same. A
-   variable that exists before the loop is never renamed.
+   every copy but the last, because each written loop or scope has its own. So printed text reads back the
+   same. A variable that exists before the loop is never renamed.
 5. The copies take the loop's place in the enclosing sequence.
 """
 
@@ -126,7 +126,7 @@ def bound_variables(body: ir.Stmt) -> tuple[ir.Var, ...]:
 
 
 def _named_by_scopes(body: ir.Stmt) -> set[ir.Var]:
-    """Return the task ids and the block and lane indices, which a statement assigns although a scope binds them."""
+    """Return the task ids and indices that a statement assigns although a scope binds them."""
     return {var for stmt in walk_stmts(body) if isinstance(stmt, ir.ScopeStmt) for var in _bound_by(stmt)}
 
 
