@@ -74,6 +74,44 @@ def test_reductions_take_scratch_for_tiles_only(leaf: str) -> None:
         function(V)
 
 
+TWO_OPERANDS = [
+    "add", "sub", "mul", "div", "maximum", "minimum", "fmod", "cmp", "fmods", "and_", "or_", "shl", "shr",
+    "ands", "ors", "shls", "shrs", "xor", "xors", "part_add", "part_mul", "part_max", "part_min", "concat",
+    "matmul", "sort32", "mrgsort", "expands",
+    *(f"{side}_expand{suffix}" for side in ("row", "col")
+      for suffix in ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("leaf", TWO_OPERANDS)
+def test_operands_that_no_form_takes_are_listed_by_kind(leaf: str) -> None:
+    function = getattr(pl, leaf)
+    for operands, kinds in (((T, V), "Tensor, Tile"), ((V, T), "Tile, Tensor")):
+        with pytest.raises(TypeError, match=rf"^pl.{leaf}: cannot mix Tensor and Tile arguments \({kinds}\)"):
+            function(*operands)
+    for operands, kinds in (
+        ((scalar(), T), "Scalar, Tensor"), ((5, V), "Scalar, Tile"), ((T, True), "Tensor, bool"),
+        ((T, "x"), "Tensor, str"),
+    ):  # fmt: skip
+        with pytest.raises(
+            TypeError, match=rf"^pl.{leaf}: expected Tensor or Tile operands, got \({kinds}\)"
+        ):
+            function(*operands)
+
+
+ONE_OPERAND = [
+    "exp", "log", "sin", "cos", "neg", "abs", "recip", "sqrt", "rsqrt", "not_", "row_max", "row_sum",
+    "col_argmax", "col_sum", "col_max", "col_prod",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("leaf", ONE_OPERAND)
+def test_single_operand_of_another_kind_is_named(leaf: str) -> None:
+    for operand, kind in ((scalar(), "Scalar"), (2.5, "Scalar"), ("x", "str"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"^pl.{leaf}: expected Tensor or Tile, got {kind}$"):
+            getattr(pl, leaf)(operand)
+
+
 def test_reductions_of_columns_need_no_scratch() -> None:
     assert name(pl.col_sum(V)) == name(pl.col_sum(V, V)) == "tile.col_sum"
     with pytest.raises(TypeError, match="Tensor inputs must not pass tmp_tile"):

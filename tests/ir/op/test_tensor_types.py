@@ -407,6 +407,8 @@ def test_create_and_full() -> None:
     assert T.create([4], ir.FP32, layout=ir.TensorLayout.NZ).type.tensor_view.layout is ir.TensorLayout.NZ
     rejects(lambda: T.create([4], ir.FP32, init_value=float("nan")), "must be finite")
     rejects(lambda: T.create([4], ir.INT64, init_value=2**53 + 1), "2^53")
+    for value in ("x", True, n):
+        rejects(lambda value=value: T.create([4], ir.FP32, init_value=value), "init_value", error=TypeError)
     zero = T.full([4], ir.FP32, 0).args[1]
     assert isinstance(zero, ir.ConstInt) and zero.dtype is ir.FP32
     rejects(lambda: ir.create_op_call("tensor.full", [zero, zero], {"dtype": ir.FP32}, NOWHERE), "TupleType")

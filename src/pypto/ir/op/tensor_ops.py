@@ -14,6 +14,7 @@ from pypto.core.dtype import DataType, dtype_from_code
 from pypto.core.span import Span
 from pypto.ir.enums import MemorySpace, PadValue, TensorLayout
 from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
+from pypto.ir.node import show_value
 from pypto.ir.op.attributes import resolve_compare_mode, resolve_pad_value, static_int
 from pypto.ir.op.build import (
     at,
@@ -57,7 +58,9 @@ def create(
 def _init_value(value: Any, dtype: DataType) -> float:
     if isinstance(value, (ConstInt, ConstFloat)):
         value = value.value
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**53) <= value <= 2**53:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"init_value must be a number, got {show_value(value)}")
+    if isinstance(value, int) and not -(2**53) <= value <= 2**53:
         raise ValueError(f"init_value {value} lies beyond ±2^53 and is not exact")
     return float(value)
 

@@ -45,6 +45,13 @@ def _level(name: str, *operands: Any) -> ModuleType:
     raise _mismatch(name, operands)
 
 
+def _level_with_scalar(name: str, operand: Any, scalar: Any) -> ModuleType:
+    """The namespace that serves a tensor or a tile with a scalar."""
+    if isinstance(operand, (Tensor, Tile)) and is_scalar_like(scalar):
+        return tensor_ops if isinstance(operand, Tensor) else tile_ops
+    raise _mismatch(name, (operand, scalar))
+
+
 def _mismatch(name: str, operands: tuple[Any, ...]) -> TypeError:
     kinds = [_kind(operand) for operand in operands]
     listed = ", ".join(kinds)
@@ -161,10 +168,7 @@ def _scalar_only(name: str) -> Unified:
     """One tensor or tile with a scalar."""
 
     def function(lhs: Any, rhs: Any) -> Any:
-        level = _level(name, lhs)
-        if not is_scalar_like(rhs):
-            raise _mismatch(name, (lhs, rhs))
-        return getattr(level, name)(lhs, rhs)
+        return getattr(_level_with_scalar(name, lhs, rhs), name)(lhs, rhs)
 
     return _titled(function, name, f"``{name}`` of a tensor or tile and a scalar.")
 
@@ -172,9 +176,9 @@ def _scalar_only(name: str) -> Unified:
 fmods, ands, ors, shls, shrs = map(_scalar_only, ("fmods", "ands", "ors", "shls", "shrs"))
 
 
-def _with_scratch(name: str, scalar: bool) -> Unified:
+def _with_scratch(name: str, level_of: Callable[..., ModuleType]) -> Unified:
     def function(lhs: Any, rhs: Any, tmp: Any = None) -> Any:
-        level = _level(name, lhs) if scalar else _level(name, lhs, rhs)
+        level = level_of(name, lhs, rhs)
         if level is tensor_ops:
             if tmp is not None:
                 raise TypeError(f"pl.{name}: Tensor inputs must not pass tmp")
@@ -189,7 +193,7 @@ def _with_scratch(name: str, scalar: bool) -> Unified:
     return _titled(function, name, f"``{name}``; the tile form needs a scratch tile.")
 
 
-xor, xors = _with_scratch("xor", scalar=False), _with_scratch("xors", scalar=True)
+xor, xors = _with_scratch("xor", _level), _with_scratch("xors", _level_with_scalar)
 
 
 def _pair(name: str) -> Unified:
@@ -351,10 +355,7 @@ def fillpad_expand(value: Any, shape: Any, pad_value: Any = PadValue.zero) -> An
 
 def expands(target: Any, scalar: Any) -> Any:
     """The target's shape filled with a scalar."""
-    level = _level("expands", target)
-    if not is_scalar_like(scalar):
-        raise _mismatch("expands", (target, scalar))
-    return level.expands(target, scalar)
+    return _level_with_scalar("expands", target, scalar).expands(target, scalar)
 
 
 def set_validshape(input: Any, valid_rows: Any, valid_cols: Any) -> Any:
@@ -471,7 +472,8 @@ def mrgsort(
     block_len: Any = None,
 ) -> Any:
     """Merge runs of one value (``block_len``) or several sorted values."""
-    if _level("mrgsort", src0) is tensor_ops:
+    sources = [source for source in (src0, src1, src2, src3) if source is not None]
+    if _level("mrgsort", *sources) is tensor_ops:
         if tmp is not None:
             raise TypeError("pl.mrgsort: Tensor inputs must not pass tmp")
         return tensor_ops.mrgsort(src0, src1, src2, src3, exhausted=exhausted, block_len=block_len)
