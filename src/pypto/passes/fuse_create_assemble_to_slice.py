@@ -25,6 +25,7 @@ from pypto.ir.op_registry import create_op_call
 from pypto.ir.rewrite import Substitution
 from pypto.ir.walk import map_substatements
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.carried_values import items_without, with_fewer_yields
 from pypto.passes.fuse_assemble.buffers import collect
 from pypto.passes.fuse_assemble.conflicts import Fusion, fusable
 from pypto.passes.leading_comments import with_comments_first
@@ -137,26 +138,11 @@ def _without_idle_carries(body: ir.Stmt) -> ir.Stmt:
                 same[carried] = carried.initValue
                 same[result] = carried.initValue
         return stmt.replace(
-            iter_args=_kept(stmt.iter_args_, idle),
-            return_vars=_kept(stmt.return_vars_, idle),
-            body=_yielding(stmt.body, idle),
+            iter_args=items_without(stmt.iter_args_, idle),
+            return_vars=items_without(stmt.return_vars_, idle),
+            body=with_fewer_yields(stmt.body, idle),
         )
 
     rewritten = rewrite(body)
     replaced = {var: value for var, value in same.items() if isinstance(var, ir.Var)}
     return Substitution(replaced).stmt(rewritten) if replaced else rewritten
-
-
-def _kept(items: Sequence[ir.Var], idle: Sequence[bool]) -> list[ir.Var]:
-    return [item for item, dropped in zip(items, idle, strict=True) if not dropped]
-
-
-def _yielding(body: ir.Stmt, idle: Sequence[bool]) -> ir.Stmt:
-    """The loop body with a trailing yield of the values that are still carried."""
-    *front, last = ir.flatten_to_stmts(body)
-    if isinstance(last, ir.YieldStmt):
-        values = [value for value, dropped in zip(last.value_, idle, strict=True) if not dropped]
-        tail: list[ir.Stmt] = [last.replace(value=values)] if values else []
-        return ir.flatten_stmts([*front, *tail], body.span)
-    assert isinstance(last, ir.ScopeStmt)
-    return ir.flatten_stmts([*front, last.replace(body=_yielding(last.body, idle))], body.span)

@@ -10,6 +10,8 @@ submits all tasks, so what is dispatched from another orchestration is put where
    dependencies, and the id is that of a task that waits for each of them (`task_completion`).
 4. An argument that the dispatch excludes from dependency tracking is excluded at the tasks that take it.
 5. A block count of the dispatch is that of each task which has none of its own.
+6. What is left hands on no tiles: a loop carries a name that its kernels use for tiles, but no tile leaves a
+   kernel (`carried_values`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pypto.ir.entry_points import ORCHESTRATING, called_orchestrations
 from pypto.ir.rewrite import map_expr, map_values
 from pypto.ir.walk import walk
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
+from pypto.passes.carried_values import without_unread_tiles
 from pypto.passes.inline_functions import called_among, callees_first, expand_function
 from pypto.passes.inline_splice import InlineCallee, prepare_callee
 from pypto.passes.outline.launch_spec import effective_launch_spec
@@ -41,6 +44,16 @@ def inline_orchestrations() -> Pass:
 
 
 def _inline(program: ir.Program) -> ir.Program:
+    program = _inlined(program)
+    return program.replace(
+        functions=[
+            without_unread_tiles(function) if function.func_type in ORCHESTRATING else function
+            for function in program.functions_.values()
+        ]
+    )
+
+
+def _inlined(program: ir.Program) -> ir.Program:
     called = called_orchestrations(program)
     if not called:
         return program

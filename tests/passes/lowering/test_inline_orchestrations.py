@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pypto import ir, passes
-from pypto.ir.walk import walk
+from pypto.ir.walk import walk, walk_stmts
 from pypto.language import parse_program
+from pypto.testing.interpreter import run
 
 from .stages import LOWERING, lowered, through
 
@@ -218,3 +219,37 @@ return o
     assert [dep.name_hint.partition("__")[0] for dep in consumer.deps] == ["whole"]
     x, o = result(source, tmp_path)
     np.testing.assert_allclose(o, 3 * x, rtol=1e-6)
+
+
+FIRST = f"""
+{CORE}
+    t = pl.load(x, [0, 0], [8, 16])
+    pl.store(t, [0, 0], o)
+"""
+AGAIN = f"""
+    {CORE}
+        t = pl.load(o, [0, 0], [8, 16])
+        pl.store(pl.add(t, 1.0), [0, 0], o)
+"""
+
+
+@pytest.mark.parametrize(
+    ("repeated", "times"),
+    [
+        (f"for i in pl.range(3):{AGAIN}", 3),
+        (f"n: pl.Scalar[pl.INDEX] = 0\nwhile n < 2:{AGAIN}    n = n + 1\n", 2),
+        (f"for i in pl.range(3):\n    if i < 2:{AGAIN.replace(chr(10), chr(10) + '    ')}", 2),
+    ],
+    ids=["for", "while", "branch in a loop"],
+)
+def test_a_name_that_kernels_use_for_tiles_is_not_carried_around_them(repeated: str, times: int):
+    source = program(f"{FIRST}{repeated}\nreturn o")
+    stage = inlined(source)
+    main = stage.get_function("main")
+    handed_on = [v for s in walk_stmts(main.body) for v in getattr(s, "return_vars_", ())]
+    assert not any(isinstance(var.type, ir.TileType) for var in handed_on)
+    assert passes.inline_orchestrations()(stage) is stage
+    x = np.random.default_rng(1).random((8, 16), np.float32)
+    o = np.zeros((8, 16), np.float32)
+    run(lowered(source, "classify_iter_arg_carry"), "main", x, o)
+    np.testing.assert_allclose(o, x + times, rtol=1e-6)
