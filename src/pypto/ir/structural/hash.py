@@ -39,6 +39,11 @@ def text_hash(text: str) -> int:
     return known
 
 
+def int_parts(value: int) -> tuple[int, int]:
+    """A 64-bit integer as numbers that Python hashes apart: it takes them modulo 2**61 - 1, and -1 as -2."""
+    return value & _MASK, value >> 60 & 15
+
+
 def value_hash(value: Any) -> int:
     """A stable hash of a plain field value; kinds that compare different hash different."""
     if value is None:
@@ -50,7 +55,7 @@ def value_hash(value: Any) -> int:
     if isinstance(value, enum.Enum):
         return hash((text_hash(type(value).__name__), value.value))
     if isinstance(value, int):
-        return hash((0x17, value, value & 1))  # the last bit tells -1 from -2, which Python hashes alike
+        return hash((0x17, *int_parts(value)))
     if isinstance(value, float):
         return hash((0x2B, float_bits(value)))
     if isinstance(value, DataType):
@@ -112,9 +117,7 @@ def _make_plan(cls: type[Structure]) -> tuple[Any, Any]:
     tag = text_hash(cls.KIND.__name__)
     if cls is ConstInt:
         return (lambda node, auto: None), (
-            lambda node, memo, ids: hash(
-                (tag, lenient_dtype(node.type.dtype).code(), node.value, node.value & 1)
-            )
+            lambda node, memo, ids: hash((tag, lenient_dtype(node.type.dtype).code(), *int_parts(node.value)))
         )
     if cls is Program:
         return _program_children, _program_hash
