@@ -488,6 +488,45 @@ def test_an_inline_parameter_assigned_in_a_loop_or_branch_starts_as_its_argument
     assert left is start.var and right is second.var
 
 
+@pl.inline
+def shifted(a):
+    s = pl.add(a, 1.0)
+    return pl.mul(s, s)
+
+
+@pl.inline
+def reading_late(a):
+    s = pl.add(a, 1.0)
+    t = pl.mul(a, s)
+    return t
+
+
+def test_results_of_two_inline_calls_in_one_statement_do_not_overwrite_each_other():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], y: pl.Tensor[[64], pl.FP32]):
+        r = pl.add(shifted(x), shifted(y))
+        q = shifted(shifted(r))
+        return q
+
+    first, second, result, third, fourth, _ = f.body.stmts[:6]
+    assert first.var is not second.var
+    left, right = result.value.args
+    assert left.args[0] is first.var and right.args[0] is second.var
+    assert third.var is fourth.var is second.var
+
+
+def test_inline_argument_keeps_its_value_while_the_body_assigns_a_variable_that_it_reads():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32]):
+        s = pl.exp(x)
+        r = reading_late(s)
+        return r
+
+    _, start, added, product = f.body.stmts[:4]
+    assert start.value is f.body.stmts[0].var and added.var is start.value
+    assert product.value.args[0] is start.var and product.value.args[1] is added.var
+
+
 # -- external functions --------------------------------------------------------------------------------------
 
 

@@ -177,6 +177,7 @@ def let(
     if isinstance(old, ir.IterArg) and name not in p.names.current and not p.strict_ssa:
         old = p.seed(old, span)
     reusable = isinstance(old, ir.Var) and not isinstance(old, ir.IterArg) and not p.strict_ssa
+    reusable = reusable and old not in p.held
     if reusable:
         assert isinstance(old, ir.Var)
         same_type = same_value_type(old.type, new_type)

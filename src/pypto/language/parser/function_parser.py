@@ -103,6 +103,7 @@ class CarryingBody:
 
 DEFINITION_HINT = "Check your function definition for errors"
 _PRINTED_FLOATS = ("inf", "nan")  # how the printer writes what has no literal
+_NO_VARS: frozenset[ir.Var] = frozenset()
 LOOP_KINDS = frozenset({"range", "parallel", "unroll", "pipeline", "while"})
 
 
@@ -148,6 +149,8 @@ class FunctionParser:
         self.carrying_bodies: dict[ir.IterArg, CarryingBody] = {}
         self.buffer_metadata: dict[ir.Var, dict[str, Any]] = {}
         self.inline_return: ir.Expr | None = None
+        self.inline_results: frozenset[ir.Var] = _NO_VARS  # what the current statement has from inline calls
+        self.held: frozenset[ir.Var] = _NO_VARS  # what the statement around an inline call still reads
         self.inline_depth = 0
         self.specialised: SpecialisedBody | None = None
 
@@ -264,6 +267,7 @@ class FunctionParser:
 
     def parse_statement(self, node: ast.stmt) -> None:
         """Parse one statement."""
+        self.inline_results = _NO_VARS
         if self.specialised is None:
             self._parse_plain(node)
         else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from pypto import ir
+from pypto.ir.walk import vars_in
 from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
-from pypto.language.parser.inner_blocks import assigned_in_inner_blocks
+from pypto.language.parser.inner_blocks import assigned_in_inner_blocks, assigned_names
 from pypto.language.parser.names import Alias
 from pypto.language.parser.source import SourceText
 
@@ -17,7 +18,13 @@ _DEEPEST = 64
 
 
 def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> ir.Expr | None:
-    """Parse the helper's body with its parameters standing for the arguments; returns what it returns."""
+    """Parse the helper's body with its parameters standing for the arguments; returns what it returns.
+
+    Names of the body are names of the caller. Where a variable that still has a reader would be assigned
+    again, the body gets a variable of its own: for the results of other inline calls in the same statement,
+    and for the arguments.
+    """
+    held, results = p.held, p.inline_results
     args = _arguments(p, helper, node)
     if p.inline_depth >= _DEEPEST:
         raise ParserSyntaxError(
@@ -37,8 +44,9 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
     p.comments = comments_between(source, helper.func_def.lineno, helper.func_def.end_lineno or 0)
     p.inline_return = None
     p.inline_depth += 1
+    p.held = held | results
+    starting = _starting(p, helper, args)
     p.names.push()
-    starting = set() if p.strict_ssa else assigned_in_inner_blocks(helper.func_def.body)
     for name, value in zip(helper.param_names, args, strict=True):
         if name in starting:
             _start_variable(p, name, value, p.span(helper.func_def))
@@ -46,9 +54,12 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
             p.names.bind(name, Alias(value))
     try:
         p.parse_statements(_without_docstring(helper.func_def.body))
+        if p.inline_return is not None:
+            results |= frozenset(vars_in(p.inline_return))
         return p.inline_return
     finally:
         p.inline_depth -= 1
+        p.held, p.inline_results = held, results
         p.source, p.closure, p.comments, p.inline_return = outer
         inner = p.names.pop()
         for name, bound in inner.items():
@@ -56,10 +67,40 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
                 p.names.bind(name, bound)
 
 
-def _start_variable(p: FunctionParser, name: str, value: ir.Expr, span: ir.Span) -> None:
-    """Give a parameter that a branch or a loop of the body assigns a variable that starts as its argument.
+def _starting(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) -> set[str]:
+    """The parameters that are variables of their own, starting as their arguments."""
+    if p.strict_ssa:
+        return set()
+    body = helper.func_def.body
+    found = assigned_in_inner_blocks(body)
+    own = {name: p.names.binding(name) for name in assigned_names(body) if name not in helper.param_names}
+    for name, value in zip(helper.param_names, args, strict=True):
+        if name in found or not own:
+            continue
+        variables = frozenset(vars_in(value))
+        changing = {other for other, bound in own.items() if isinstance(bound, ir.Var) and bound in variables}
+        if changing and _is_read_after_assignment(body, name, changing):
+            found.add(name)
+    return found
 
-    The assignment happens or does not, or again and again; reading the name means the right value either way.
+
+def _is_read_after_assignment(body: list[ast.stmt], name: str, assigned: set[str]) -> bool:
+    """Whether the body reads `name` after it has assigned one of the other names."""
+    is_assigned = False
+    for statement in body:
+        reads = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(statement))
+        assigns = not assigned.isdisjoint(assigned_names([statement]))
+        if reads and (is_assigned or (assigns and isinstance(statement, ast.With))):
+            return True
+        is_assigned = is_assigned or assigns
+    return False
+
+
+def _start_variable(p: FunctionParser, name: str, value: ir.Expr, span: ir.Span) -> None:
+    """Give a parameter a variable that starts as its argument.
+
+    An assignment in a branch or a loop of the body happens or does not, or again and again, and one of a
+    variable that the argument reads changes the argument; reading the name means the right value either way.
     """
     variable = p.program.variable(p.function_name, name, value.type, span)
     p.names.bind(name, variable)

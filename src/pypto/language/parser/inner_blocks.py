@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pypto.language.parser.yield_targets import direct_yield_names, is_yield
 
-__all__ = ["assigned_in_inner_blocks", "assigned_in_inner_loops"]
+__all__ = ["assigned_in_inner_blocks", "assigned_in_inner_loops", "assigned_names"]
 
 
 def assigned_in_inner_loops(body: Sequence[ast.stmt]) -> set[str]:
@@ -32,11 +32,12 @@ def _assigned_in(body: Sequence[ast.stmt], kinds: tuple[type[ast.For | ast.While
             if isinstance(node, kinds):
                 bound = set(_names(node.target)) if isinstance(node, ast.For) else set()
                 inner = (*node.body, *node.orelse)
-                found.update({*_assigned(inner), *_yielded_inside(inner)} - bound)
+                found.update({*assigned_names(inner), *_yielded_inside(inner)} - bound)
     return found
 
 
-def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:
+def assigned_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """The names that the statements of `body` assign plainly."""
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign) and not is_yield(node.value):
