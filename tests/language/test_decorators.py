@@ -689,6 +689,17 @@ def test_parameters_of_other_kinds_are_rejected():
         code = f"T = {T64}\n@pl.function\ndef f({signature}):\n    return x\n"
         with pytest.raises(ParserSyntaxError, match="not an ordinary positional parameter"):
             pl.parse(code)
+        inline = (
+            code.replace("@pl.function", "@pl.inline") + f"@pl.function\ndef g(x: {T64}):\n    return f(x)\n"
+        )
+        with pytest.raises(ParserSyntaxError, match="not an ordinary positional parameter") as caught:
+            pl.parse(inline)
+        assert caught.value.span["line"] == 3
+    with pytest.raises(ParserSyntaxError, match="Parameter 'rest' is not an ordinary positional parameter"):
+
+        @pl.inline
+        def helper(a, *rest):
+            return a
 
 
 def test_class_that_holds_a_function_from_elsewhere():

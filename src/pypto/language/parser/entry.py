@@ -17,7 +17,7 @@ from pypto.language.inline_function import InlineFunction
 from pypto.language.parser import calls, control_flow, expressions, scopes, statements, subscripts  # noqa: F401
 from pypto.language.parser.closure import Closure
 from pypto.language.parser.diagnostics import ParserError, UnsupportedFeatureError
-from pypto.language.parser.function_definitions import FunctionOptions, define_function
+from pypto.language.parser.function_definitions import FunctionOptions, define_function, ordinary_parameters
 from pypto.language.parser.program_context import ProgramContext
 from pypto.language.parser.program_definitions import (
     MethodValues,
@@ -92,10 +92,11 @@ def capture_inline(function: FunctionType, closure: Mapping[str, Any]) -> Inline
     """The captured form of an `@pl.inline` helper."""
     with source_lines_attached():
         source, node = _definition(function)
+        parameters = ordinary_parameters(source, node)
     return InlineFunction(
         name=function.__name__,
         func_def=node,
-        param_names=[argument.arg for argument in node.args.args],
+        param_names=[parameter.arg for parameter in parameters],
         source_file=source.filename,
         source_lines=source.lines,
         closure_vars=dict(closure),

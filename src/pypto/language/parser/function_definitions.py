@@ -154,19 +154,28 @@ def _with_trailing_comments(source: SourceText, node: ast.FunctionDef) -> int:
 # -- signature -----------------------------------------------------------------------------------------------
 
 
-def _parameters(
-    p: FunctionParser, node: ast.FunctionDef, options: FunctionOptions
-) -> list[tuple[ir.Var, ir.ParamDirection]]:
+def ordinary_parameters(source: SourceText, node: ast.FunctionDef) -> list[ast.arg]:
+    """The parameters of a definition.
+
+    Raises:
+        ParserSyntaxError: one of them is of a kind that is not given by position or name alike.
+    """
     arguments = node.args
     unsupported = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     for argument in unsupported:
         if argument is not None:
             raise ParserSyntaxError(
                 f"Parameter '{argument.arg}' is not an ordinary positional parameter",
-                span=p.span(argument),
+                span=source.span(argument),
                 hint="Keyword-only, positional-only, *args and **kwargs parameters are not supported",
             )
-    names = list(arguments.args)
+    return list(arguments.args)
+
+
+def _parameters(
+    p: FunctionParser, node: ast.FunctionDef, options: FunctionOptions
+) -> list[tuple[ir.Var, ir.ParamDirection]]:
+    names = ordinary_parameters(p.source, node)
     if names and names[0].arg == "self" and p.program.is_program:
         if options.is_host_sub_worker:
             raise ParserSyntaxError(

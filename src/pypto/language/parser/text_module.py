@@ -22,7 +22,7 @@ from pypto.language.parser.closure import BUG_CLASSES, SAFE_BUILTINS
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, span_to_dict
 from pypto.language.parser.entry import parse_class_definition, parse_function_definition
 from pypto.language.parser.function_attrs import external_source_path, normalise_decorator_attrs
-from pypto.language.parser.function_definitions import FunctionOptions
+from pypto.language.parser.function_definitions import FunctionOptions, ordinary_parameters
 from pypto.language.parser.program_definitions import MethodValues
 from pypto.language.parser.source import SourceText
 from pypto.language.parser.text_evaluation import Refused, TextClosure, TextEvaluator, member, python_error
@@ -286,7 +286,7 @@ class TextModule:
         self.names[node.name] = InlineFunction(
             name=node.name,
             func_def=node,
-            param_names=[argument.arg for argument in node.args.args],
+            param_names=[parameter.arg for parameter in ordinary_parameters(self.source, node)],
             source_file=self.source.filename,
             source_lines=self.source.lines,
             closure_vars=dict(self.names),
