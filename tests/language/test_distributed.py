@@ -78,6 +78,9 @@ def test_host_only_operations_elsewhere():
         ("pld.get_comm_ctx(dist_tensor=x)", "get_comm_ctx"),
         ("pld.get_comm_ctx(x)", "DistributedTensor"),
         ("pld.rank(x)", "CommCtx"),
+        ("pld.tensor.allreduce(x, None)", "signal cannot be None"),
+        ("pld.tensor.allreduce(x, signal=None)", "signal cannot be None"),
+        ("pld.tensor.allreduce(x, x, root=1)", "unexpected keyword argument 'root'"),
         ("pld.put(x)", r"Unknown distributed operation 'pld\.put'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from pypto.core.dtype import DataType
@@ -12,7 +13,14 @@ from pypto.ir.op.build import at, call, expr, extents, simple
 from pypto.ir.op.distributed.system_ops import int32_operand
 from pypto.ir.op.distributed.tile_ops import region_operands
 
-_MISSING: Any = object()
+
+class Signal(Enum):
+    """What stands for a signal that is not given; None is refused."""
+
+    OMITTED = "omitted"
+
+
+OMITTED: Any = Signal.OMITTED
 _INT64 = DataType.INT64
 
 
@@ -126,7 +134,7 @@ def _chunks(rows: Any, columns: Any, pipeline: Any) -> dict[str, Any]:
 
 def allreduce(
     target: Expr,
-    signal: Any = _MISSING,
+    signal: Any = OMITTED,
     span: Span | None = None,
     *,
     op: int = 0,
@@ -136,7 +144,7 @@ def allreduce(
     """Every rank's target becomes the reduction over all ranks."""
     if signal is None:
         raise TypeError("allreduce: signal cannot be None; omit it to let the compiler make one")
-    args = [target] if signal is _MISSING else [target, signal]
+    args = [target] if signal is OMITTED else [target, signal]
     return call("pld.tensor.allreduce", args, at(span), op=op, mode=mode, core_num=core_num)
 
 

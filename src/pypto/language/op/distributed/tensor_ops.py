@@ -33,18 +33,11 @@ all_to_all_v = _lift(_ir.all_to_all_v, "input, target, signal, send_counts, recv
 
 
 def allreduce(
-    target: Any, *signal: Any, op: Any = 0, mode: str = "mesh", core_num: int = 1, **named: Any
+    target: Any, signal: Any = _ir.OMITTED, *, op: Any = 0, mode: str = "mesh", core_num: int = 1
 ) -> Any:
     """Every rank's target becomes the reduction over all ranks; the signal may be omitted in mesh mode."""
-    given = (*signal, *named.values())
-    if len(given) > 1 or set(named) - {"signal"}:
-        raise TypeError(
-            f"allreduce() takes a target and at most one signal, got {len(given)} further arguments"
-        )
-    signals = [None if _is_no_task(value) else _lifting.unwrap(value) for value in given]
-    return _lifting.wrap(
-        _ir.allreduce(_lifting.unwrap(target), *signals, op=op, mode=mode, core_num=core_num)
-    )
+    given = None if _is_no_task(signal) else _lifting.unwrap(signal)
+    return _lifting.wrap(_ir.allreduce(_lifting.unwrap(target), given, op=op, mode=mode, core_num=core_num))
 
 
 def _is_no_task(value: Any) -> bool:
