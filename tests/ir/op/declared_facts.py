@@ -52,6 +52,19 @@ CHANNELS = by_name({
     "tensor.write": ir.WriteChannel.Scalar,
 })  # fmt: skip
 
+#: operands whose buffer the result must not share; `range(8)`: none of them
+APART = by_name({
+    "tile.{move,extract,transpose,concat,fmod,fmods,ands,ors,xors,prelu,recip,rsqrt,fillpad_expand}"
+    " tile.row_{sum,max,min,prod,argmax,argmin} tile.col_{argmax,argmin} tile.{gather,gatherb,gather_mask}"
+    " tile.{gather_compare,mgather,sort32,mrgsort_format1,mrgsort_format2}": tuple(range(8)),
+    "tile.sel": (0, 3), "tile.sels": (0,), "tile.row_expand_add": (1, 2),
+    "tile.row_expand tile.row_expand_{sub,mul,div,max,min,expdif}"
+    " tile.col_expand tile.col_expand_{add,sub,mul,div,max,min,expdif}": (1,),
+})  # fmt: skip
+
+#: results that share the buffer of their first operand
+VIEWS = spelled("tile.{slice,reshape,reinterpret_view,transpose_view,set_validshape}")
+
 AFFINITIES = by_name({
     "tile.{create,get_block_idx,get_block_num}": "shared",
     "pld.{tensor,tile}.{get,put} prefetch.{make_context,async_prefetch,session,wait}"

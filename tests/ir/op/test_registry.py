@@ -194,6 +194,15 @@ def test_only_these_operators_have_a_core_affinity_and_only_notify_may_not_be_du
         rejects(lambda query=query: query("x.y"), "x.y")
 
 
+def test_tile_results_share_a_buffer_only_where_the_tables_allow_it() -> None:
+    for name in op_registry.registered_names():
+        if name.startswith("tile."):
+            definition = op_registry.get_op_def(name)
+            assert definition is not None
+            assert definition.no_alias == facts.APART.get(name, ()), name
+            assert definition.views is (name in facts.VIEWS), name
+
+
 def test_results_that_are_an_argument() -> None:
     reuses = {
         name: definition.reuses
