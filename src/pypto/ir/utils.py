@@ -89,6 +89,12 @@ def _to_int32_scalar(value: Any, span: Span) -> Expr:
     return _normalize_expr(value, span, int_dtype=DataType.INT32)
 
 
+def element_dtype(operand: Any) -> DataType | None:
+    """The element type of a tensor or tile; None for anything else, which the operator itself refuses."""
+    kind = operand.type if isinstance(operand, Expr) else None
+    return kind.dtype if isinstance(kind, ShapedType) else None
+
+
 def _normalize_scalar_operand(
     operand: Expr,
     scalar: Any,
@@ -105,7 +111,7 @@ def _normalize_scalar_operand(
     explicit
     cast.
     """
-    elements = operand.type.dtype if isinstance(operand.type, ShapedType) else None
+    elements = element_dtype(operand)
     if elements is not None and not (elements.is_int() or elements.is_float()):
         elements = None  # BOOL elements have no literals of their own
     if isinstance(scalar, (ConstInt, ConstFloat)) and (_is_untyped(scalar) or retype_constants):

@@ -11,6 +11,7 @@ from pypto.ir import op_registry
 from pypto.ir.op import attributes, system
 from pypto.ir.op import tensor as T
 from pypto.ir.op import tile as L
+from pypto.ir.op.distributed import tensor_ops as pld_tensor
 from tests.ir.op.operands import NOWHERE, Acc, Mat, rejects, symbol, tensor, tile, window
 
 n = symbol("n")
@@ -150,6 +151,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: L.mrgsort(V, tile([8, 16], ir.FP16), tmp=V), "same dtype"),
     (lambda: raw("tile.mrgsort_format2", V, V), "2 to 4 sources"),
     (lambda: raw("tile.mrgsort_format1", V, symbol("b", INT32)), "constant block_len"),
+    (lambda: L.sort32(tile([]), tile([], ir.UINT32)), "rank >= 1"),
     (lambda: L.mgather(X, tile([8], INT32)), "rank-2 tile"),
     (lambda: L.mgather(X, tile([2, 8], INT32)), "[1, R] or [R, 1]"),
     (lambda: L.mgather(tensor([8]), tile([1, 8], INT32)), "rank >= 2"),
@@ -162,6 +164,9 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: attributes.resolve_compare_mode("near"), "cmp_mode"),
     (lambda: raw("system.sync_set", pipe=1), "operand or as kwarg"),
     (lambda: raw("system.sync_src", set_pipe=1), "wait_pipe"),
+    (lambda: raw("system.sync_src", set_pipe=9, wait_pipe=1, event_id=0), "set_pipe to be a PipeType, got 9"),
+    (lambda: raw("system.sync_dst", set_pipe=1, wait_pipe=-1, event_id=0), "wait_pipe to be a PipeType"),
+    (lambda: raw("system.sync_set", pipe=8, event_id=0), "pipe to be a PipeType"),
     (lambda: raw("system.syncall", X), "takes no arguments"),
     (lambda: raw("system.syncall", X, mode="soft"), "INT32 tensor"),
     (lambda: raw("system.cacheinvalid", X), "shapes and offsets"),
@@ -180,6 +185,23 @@ def test_message_holds_the_fact(position: int) -> None:
 def test_static_integers_are_type_errors_when_they_are_not() -> None:
     rejects(lambda: T.cmp(X, 0, cmp_type=1.5), "compile-time int", error=TypeError)
     rejects(lambda: T.full([4], ir.FP32, True), "must be a number", error=TypeError)
+
+
+@pytest.mark.parametrize(
+    "build", [L.muls, L.cmps, L.expands, L.subs, L.shls, L.maximums, T.adds, T.ands, T.expands]
+)
+def test_an_operand_that_is_no_expression_is_named_by_a_type_error(build: Callable[..., object]) -> None:
+    for operand in (5, "x", [1], None, ir.FP32):
+        rejects(lambda operand=operand: build(operand, 1), "requires first argument", error=TypeError)
+
+
+def test_a_window_buffer_has_a_positive_number_of_bytes() -> None:
+    alloc = pld_tensor.alloc_window_buffer
+    for size in (0, -4):
+        rejects(lambda size=size: alloc(size, name="b"), "positive size")
+    for extent in (1.5, symbol("f", ir.FP32), tile([4])):
+        rejects(lambda extent=extent: alloc([extent, 2], dtype=ir.FP32, name="b"), "shape")
+    rejects(lambda: alloc([4], dtype=4, name="b"), "must be a DataType", error=TypeError)
 
 
 def test_every_operator_rejects_one_argument_too_many() -> None:

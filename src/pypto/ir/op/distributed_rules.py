@@ -45,6 +45,9 @@ def alloc_window_buffer(args: Args, kwargs: Kwargs) -> Type:
         raise ValueError(f"The operator {op} requires a non-empty 'name'")
     if not scalar_dtype(args[0], op, "size").is_int():
         raise ValueError(f"The operator {op} requires an integer size")
+    size = as_int(args[0])
+    if size is not None and size <= 0:
+        raise ValueError(f"The operator {op} requires a positive size, got {size}")
     return PtrType.get()
 
 

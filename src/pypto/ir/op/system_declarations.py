@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
-from pypto.ir.enums import ArgEffect
+from pypto.ir.enums import ArgEffect, PipeType
 from pypto.ir.expr import ConstInt, IterArg, Var
 from pypto.ir.meaning import Query, Together
 from pypto.ir.op import dtypes as dt
@@ -41,15 +41,26 @@ def _scalar(dtype: DataType) -> Deduce:
 # --- synchronisation ------------------------------------------------------------------------------
 
 
+_PIPES = frozenset(PipeType)
+
+
 def _require_keys(op: str, kwargs: Kwargs, *keys: str) -> None:
     for key in keys:
         if key not in kwargs:
             raise ValueError(f"The operator {op} requires a '{key}' kwarg")
 
 
+def _require_pipes(op: str, kwargs: Kwargs, *keys: str) -> None:
+    _require_keys(op, kwargs, *keys)
+    for key in keys:
+        if kwargs[key] not in _PIPES:
+            raise ValueError(f"The operator {op} requires {key} to be a PipeType, got {kwargs[key]}")
+
+
 def _pipe_flag(op: str) -> Deduce:
     def deduce(args: Args, kwargs: Kwargs) -> Type:
-        _require_keys(op, kwargs, "set_pipe", "wait_pipe", "event_id")
+        _require_pipes(op, kwargs, "set_pipe", "wait_pipe")
+        _require_keys(op, kwargs, "event_id")
         return UnknownType.get()
 
     return deduce
@@ -59,7 +70,7 @@ def _core_event(op: str) -> Deduce:
     """An event between cores, named by a constant or by an INDEX scalar."""
 
     def deduce(args: Args, kwargs: Kwargs) -> Type:
-        _require_keys(op, kwargs, "pipe")
+        _require_pipes(op, kwargs, "pipe")
         static = kwargs.get("event_id")
         if (static is None) == (not args):
             raise ValueError(f"The operator {op} requires event_id either as operand or as kwarg")

@@ -29,7 +29,7 @@ from pypto.ir.op.build import (
     with_scalar,
 )
 from pypto.ir.types import ScalarType, TensorType
-from pypto.ir.utils import caller_warning_stacklevel, resolve_cast_mode
+from pypto.ir.utils import caller_warning_stacklevel, element_dtype, resolve_cast_mode
 
 _INT32 = DataType.INT32
 
@@ -609,7 +609,7 @@ def gather_compare(
 ) -> Call:
     """Column numbers of the matches of each row, and their count."""
     span = at(span)
-    dtype = input.type.dtype if isinstance(input.type, TensorType) else DataType.FP32
+    dtype = element_dtype(input) or DataType.FP32
     kwargs: dict[str, Any] = {
         "cmp_mode": resolve_compare_mode(cmp_mode),
         "offset": static_int(offset, "offset"),

@@ -57,7 +57,7 @@ from pypto.ir.op.tile_permute_ops import (
 )
 from pypto.ir.op.tile_rules import signed_counterpart
 from pypto.ir.types import ScalarType, TileType
-from pypto.ir.utils import resolve_cast_mode
+from pypto.ir.utils import element_dtype, resolve_cast_mode
 
 __all__ = [
     "MaskPattern", "abs", "add", "addc", "adds", "addsc", "aic_gather", "aiv_shard", "alloc", "and_",
@@ -352,9 +352,9 @@ def lrelu(tile: Expr, slope: Any, span: Span | None = None) -> Call:
 def sels(mask: Expr, src: Expr, tmp: Expr, scalar: Any, span: Span | None = None) -> Call:
     """``src`` where the predicate holds, else ``scalar``."""
     span = at(span)
-    number = literal_of(scalar)
-    if number is not None and isinstance(src.type, TileType):
-        scalar = _selected_constant(number, src.type.dtype, span)
+    number, dtype = literal_of(scalar), element_dtype(src)
+    if number is not None and dtype is not None:
+        scalar = _selected_constant(number, dtype, span)
     return call("tile.sels", [mask, src, tmp, scalar], span)
 
 
@@ -610,7 +610,7 @@ def _popped(
         raise ValueError(f"{name}: shape and dtype must both be provided or both omitted")
     if shape is None or dtype is None:
         return None
-    return TileType([constant(extent, Span.unknown()) for extent in shape], dtype, None, None, space)
+    return TileType(list(extents(shape, Span.unknown()).elements_), dtype, None, None, space)
 
 
 def _pop(name: str, popped: Any, span: Span, kwargs: dict[str, Any]) -> Call:

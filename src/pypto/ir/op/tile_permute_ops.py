@@ -12,7 +12,7 @@ from pypto.ir.node import show_value
 from pypto.ir.op.attributes import resolve_compare_mode, static_int
 from pypto.ir.op.build import at, call, extents, simple, typed_constant
 from pypto.ir.op.tensor_ops import retyped, update_operands
-from pypto.ir.types import ShapedType
+from pypto.ir.utils import element_dtype
 
 _INT32 = DataType.INT32
 
@@ -64,7 +64,7 @@ def gather_compare(
 ) -> Call:
     """Column numbers of the matches of each row, and their count."""
     span = at(span)
-    dtype = src.type.dtype if isinstance(src.type, ShapedType) else DataType.FP32
+    dtype = element_dtype(src) or DataType.FP32
     kwargs: dict[str, Any] = {
         "cmp_mode": resolve_compare_mode(cmp_mode),
         "offset": static_int(offset, "offset"),

@@ -522,6 +522,8 @@ def sort32(args: Args, kwargs: Kwargs) -> Type:
     dt.require(source.dtype, (dt.FP16, dt.FP32), op, "src dtype")
     if index.dtype is not dt.UINT32:
         raise ValueError(f"The operator {op} requires idx dtype UINT32, got {index.dtype}")
+    if not source.shape_:
+        raise ValueError(f"The operator {op} requires rank >= 1")
     return implicit_tile([*source.shape_[:-1], mul(source.shape_[-1], const(2))], source.dtype)
 
 

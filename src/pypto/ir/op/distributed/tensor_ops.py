@@ -12,6 +12,7 @@ from pypto.ir.expr import Call, ConstInt, Expr
 from pypto.ir.op.build import at, call, expr, extents, simple
 from pypto.ir.op.distributed.system_ops import int32_operand
 from pypto.ir.op.distributed.tile_ops import region_operands
+from pypto.ir.op.results import int_elements
 
 
 class Signal(Enum):
@@ -35,6 +36,8 @@ def alloc_window_buffer(
         return call("pld.tensor.alloc_window_buffer", [expr(size, span, _INT64)], span, name=name)
     if dtype is None:
         raise ValueError("alloc_window_buffer of a shape requires dtype=")
+    if not isinstance(dtype, DataType):
+        raise TypeError(f"alloc_window_buffer: dtype must be a DataType, got {type(dtype).__name__}")
     return call("pld.tensor.alloc_window_buffer", [_byte_count(size, dtype, span)], span, name=name)
 
 
@@ -43,14 +46,13 @@ def _byte_count(shape: Any, dtype: DataType, span: Span) -> Expr:
         raise ValueError("alloc_window_buffer: shape must be non-empty")
     static = 1
     symbolic: list[Expr] = []
-    for extent in shape:
-        value = extent.value if isinstance(extent, ConstInt) else extent
-        if isinstance(value, int):
-            if value <= 0:
-                raise ValueError(f"alloc_window_buffer: all dimensions must be positive, got {value}")
-            static *= value
+    for extent in int_elements(extents(shape, span), "pld.tensor.alloc_window_buffer", "shape"):
+        if isinstance(extent, ConstInt):
+            if extent.value <= 0:
+                raise ValueError(f"alloc_window_buffer: all dimensions must be positive, got {extent.value}")
+            static *= extent.value
         else:
-            symbolic.append(expr(value, span))
+            symbolic.append(extent)
     total: Expr = ConstInt(static * dtype.get_byte(), _INT64, span)
     for factor in symbolic:
         wide = factor if _is_int64(factor) else scalar_ops.cast(factor, _INT64, span)
