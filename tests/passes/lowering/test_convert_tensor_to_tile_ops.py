@@ -536,6 +536,24 @@ def test_tensor_computed_inside_an_operand_is_converted_like_one_with_a_name():
     assert calls(kernel) == ["tile.load", "tile.add", "tile.exp", "tile.store"]
 
 
+def test_extent_that_a_kernel_computes_for_a_tensor_that_leaves_it_is_named():
+    @pl.program
+    class P:
+        @pl.function
+        def main(
+            self, x: pl.Tensor[[64, 32], pl.FP32], k: pl.Scalar[pl.INDEX]
+        ) -> pl.Tensor[[64, 32], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                n = k * 2
+                part = pl.add(pl.slice(x, [n, 32], [0, 0]), 1.0)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                x = pl.assemble(x, part, [0, 0])
+            return x
+
+    with pytest.raises(ValueError, match=r"extent 'n', which is computed in it.*before the scope"):
+        converted(P)
+
+
 def test_operator_without_a_tile_form_is_named_with_its_line():
     @pl.program
     class P:

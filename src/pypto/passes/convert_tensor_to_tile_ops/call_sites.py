@@ -11,10 +11,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
-from pypto.core.errors import internal_error
+from pypto.core.errors import UsageError, internal_error, located
 from pypto.ir.op_registry import create_op_call
 from pypto.ir.return_types import deduce_call_return_type
-from pypto.ir.walk import exprs_of, map_substatements, walk_stmts
+from pypto.ir.walk import exprs_of, map_substatements, vars_in, walk_stmts
+from pypto.passes.auto_name import base_of
 from pypto.passes.convert_tensor_to_tile_ops.kernel import LocalNames
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.storage import definitions, is_builtin, resolve
@@ -129,6 +130,7 @@ def _returned_results(function: ir.Function) -> dict[tuple[int, int], int]:
 
 def _allocating(function: ir.Function, program: ir.Program, outputs: Outputs) -> ir.Function:
     """The function with a tensor allocated for each output of its dispatches."""
+    unpacked = _unpacked_results(function.body)
 
     def extend(call: Dispatch) -> tuple[list[ir.Stmt], Dispatch]:
         missing = _missing_outputs(call, program, outputs)
@@ -140,13 +142,45 @@ def _allocating(function: ir.Function, program: ir.Program, outputs: Outputs) ->
         creates: list[ir.Stmt] = []
         extra: list[ir.Var] = []
         for number, output in enumerate(missing):
-            create = _create(_in_terms_of_caller(call, output, program), call.span)
+            type = _in_terms_of_caller(call, output, program)
+            _check_extents_are_known(call, type, unpacked.get(id(call), ()))
+            create = _create(type, call.span)
             extra.append(ir.Var(f"ret{number}__out", create.type, call.span))
             creates.append(ir.AssignStmt(extra[-1], create, call.span))
         return creates, call.replace(args=[*call.args_, *extra])
 
     body = map_dispatches(function.body, extend, outputs)
     return function if body is function.body else function.replace(body=body)
+
+
+def _unpacked_results(body: ir.Stmt) -> dict[int, list[ir.Var]]:
+    """What comes out of each dispatch with several results, by the dispatch's id."""
+    dispatches: dict[ir.Expr, int] = {}
+    found: dict[int, list[ir.Var]] = {}
+    for stmt in walk_stmts(body):
+        if not isinstance(stmt, ir.AssignStmt):
+            continue
+        value = stmt.value
+        if isinstance(value, (ir.Call, ir.Submit)) and isinstance(value.type, ir.TupleType):
+            dispatches[stmt.var] = id(value)
+        elif isinstance(value, ir.TupleGetItemExpr) and value.tuple in dispatches:
+            found.setdefault(dispatches[value.tuple], []).append(stmt.var)
+    return found
+
+
+def _check_extents_are_known(call: Dispatch, type: ir.TensorType, computed: Sequence[ir.Var]) -> None:
+    """Whoever allocates a tensor must know its extents, so the kernel that fills it cannot compute them."""
+    for extent in type.shape_:
+        for var in vars_in(extent):
+            if any(var is each for each in computed):
+                raise UsageError(
+                    located(
+                        f"A tensor that leaves '{call.op.name}' has the extent '{base_of(var.name_hint)}', "
+                        "which is computed in it; compute the extent before the scope, so that the tensor "
+                        "can be allocated before it is filled",
+                        call.span,
+                    )
+                )
 
 
 def _create(type: ir.TensorType, span: ir.Span) -> ir.Call:
