@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
+from pypto.core.logging import LogLevel, get_log_level, set_log_level
 from pypto.passes.dedup.reference_index import index_references
 from tests.passes.dedup.programs import dedup, function, kernels, reason, records, ssa
 
@@ -20,6 +21,15 @@ CONTEXT, EVENT, SESSION = (
 
 def op(name: str, args: list[ir.Expr], kind: ir.Type | None = None, **kwargs: object) -> ir.Call:
     return ir.Call(ir.Op(name), args, dict(kwargs), {}, kind or ir.UnknownType.get(), SPAN)
+
+
+def shaped(extent: ir.Expr) -> ir.Type:
+    return ir.TensorType([extent], ir.DataType.FP32)
+
+
+def viewed(extent: ir.Expr) -> ir.Type:
+    view = ir.TensorView(valid_shape=[extent], layout=ir.TensorLayout.ND)
+    return ir.TensorType([64], ir.DataType.FP32, None, view)
 
 
 def assign(name: str, value: ir.Expr, kind: ir.Type | None = None) -> ir.AssignStmt:
@@ -261,8 +271,23 @@ def test_listed_statements_without_a_value_merge(name: str):
             run(ir.Call(ir.Op("tensor.add"), [x], {}, {"after": op("pld.system.wait", [])}, TENSOR, SPAN))
         ],
         lambda x: [run(ir.MakeTuple([op("pld.system.notify", [x])], SPAN))],
+        lambda x: [ir.YieldStmt([op("pld.system.notify", [x])], SPAN)],
+        lambda x: [ir.ReturnStmt([op("pld.system.notify", [x])], SPAN)],
+        lambda x: [assign("y", op("tensor.make", [x], shaped(op("pld.system.notify", [x]))))],
+        lambda x: [assign("y", op("tensor.make", [x], viewed(op("pld.system.notify", [x]))))],
     ],
-    ids=["other op", "assigned", "operand", "operand of a listed statement", "attribute", "tuple"],
+    ids=[
+        "other op",
+        "assigned",
+        "operand",
+        "operand of a listed statement",
+        "attribute",
+        "tuple",
+        "yielded",
+        "returned",
+        "extent",
+        "valid extent",
+    ],
 )
 def test_an_unknown_value_that_somebody_could_see_keeps_a_kernel(build: object):
     assert reason(twins(build), "b") == "unknown_type"
@@ -325,12 +350,25 @@ def test_an_event_awaited_with_another_context_keeps_a_kernel():
         lambda handle: ir.YieldStmt([handle], SPAN),
         lambda handle: ir.ReturnStmt([handle], SPAN),
         lambda handle: run(ir.Call(ir.Op("tensor.add"), [], {}, {"dump_vars": [handle]}, TENSOR, SPAN)),
+        lambda handle: assign("y", op("tensor.make", [], shaped(op("tensor.look_at", [handle], INDEX)))),
+        lambda handle: assign("y", op("tensor.make", [], viewed(handle))),
         lambda handle: assign("made", op("tensor.make_event", [], EVENT)),
         lambda handle: run(
             op("prefetch.wait", [op("prefetch.async_prefetch", [handle, handle], EVENT), handle], BOOL)
         ),
     ],
-    ids=["alias", "tuple", "other operator", "yield", "return", "attribute", "other maker", "nested maker"],
+    ids=[
+        "alias",
+        "tuple",
+        "other operator",
+        "yield",
+        "return",
+        "attribute",
+        "extent",
+        "valid extent",
+        "other maker",
+        "nested maker",
+    ],
 )
 def test_a_handle_that_leaves_the_prefetch_operators_keeps_a_kernel(leak: object):
     def build(x: ir.Var) -> list[ir.Stmt]:
@@ -354,12 +392,23 @@ def test_a_handle_in_the_signature_keeps_a_kernel():
 # ---- incomplete index
 
 
+def logged(source: ir.Program, capfd: pytest.CaptureFixture[str]) -> str:
+    """What the pass logs at debug level."""
+    level = get_log_level()
+    set_log_level(LogLevel.DEBUG)
+    try:
+        passes.deduplicate_outlined_kernels()(source)
+    finally:
+        set_log_level(level)
+    return capfd.readouterr().err
+
+
 class Opaque:
     """A payload that nobody knows."""
 
 
 @pytest.mark.parametrize("place", ["call", "function", "statement"])
-def test_an_unknown_payload_anywhere_keeps_the_program(place: str):
+def test_an_unknown_payload_anywhere_keeps_the_program(place: str, capfd: pytest.CaptureFixture[str]):
     source = twins(lambda x: [])
     main = function(source, "main")
     match place:
@@ -389,7 +438,14 @@ def test_an_unknown_payload_anywhere_keeps_the_program(place: str):
     assert passes.deduplicate_outlined_kernels()(broken) is broken
     found = records(broken)["b"]
     assert found.reason == "index_incomplete"
-    assert "Opaque" in found.detail and "'main'" in found.detail
+    class_name, field = {
+        "call": ("Call", "odd"),
+        "function": ("Function", "odd"),
+        "statement": ("ForStmt", "kind"),
+    }[place]
+    for detail in (found.detail, logged(broken, capfd)):
+        assert "function 'main'" in detail
+        assert f"field '{field}' of a {class_name} holds a {Opaque.__module__}.Opaque" in detail
 
 
 def test_a_node_class_that_is_not_described_keeps_the_program():

@@ -136,7 +136,8 @@ def _misused_handle(
     """Look for a handle below `root`, which belongs to `stmt`, that is not an operand of a prefetch operator.
 
     A handle may be the target of its assignment, and the bare result of a statement; everything else that
-    has a handle as a child must be a prefetch operator at the right position.
+    has a handle as a child must be a prefetch operator at the right position. Extents inside types are such
+    children too.
     """
     if _is_handle(root) and not _is_bound_or_dropped(root, stmt, origins):
         return f"{_described(root)} leaves through a {type(stmt).__name__}"
@@ -154,11 +155,16 @@ def _misused_handle(
                 isinstance(child, ir.Var) and id(child) in allowed and child in origins
             ):
                 return f"{_described(child)} is an operand of {_described(node)}"
+        inside_type = [*_type_parts(node.type)]
+        for part in inside_type:
+            if _is_handle(part):
+                return f"{_described(part)} occurs in the type of {_described(node)}"
         if isinstance(node, ir.Call) and node.op.name == "prefetch.wait":
             event, session = node.args_[0], node.args_[1]
             if origins.get(event) is not origins.get(session):  # type: ignore[call-overload]
                 return f"{_described(event)} is awaited with a session of another context"
         pending += node._children()
+        pending += inside_type
     return None
 
 
