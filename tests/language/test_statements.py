@@ -595,6 +595,14 @@ def test_annotation_of_a_yield_target_gives_the_type_of_the_result():
     assert statements(S, body)[0].return_vars[0].type == ir.ScalarType(ir.DataType.INT32)
 
 
+def test_a_yielded_name_without_a_value_in_any_branch_is_an_error():
+    body = "if s > 4:\n    r, q = pl.yield_(s)\nelse:\n    r, q = pl.yield_({})\nreturn r"
+    with pytest.raises(ParserTypeError, match="The type of yielded name 'q' is unknown"):
+        statements(S, body.format("s"))
+    typed = statements(S, body.format("s, s + 1"))[0].return_vars[1]
+    assert typed.type == ir.ScalarType(ir.DataType.INDEX)
+
+
 def test_index_yielded_for_another_integer_result_of_a_branch_gets_its_dtype():
     body = "if s > 4:\n    r: pl.Scalar[pl.INT64] = pl.yield_(1)\nelse:\n    r = pl.yield_(s)\nreturn r"
     branch = statements(S, body)[0]

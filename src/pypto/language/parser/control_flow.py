@@ -516,7 +516,11 @@ def _result_type(
         return local_type(p, annotation)
     if recorded is not None:
         return recorded
-    raise ParserTypeError(f"The type of yielded name '{name}' is unknown", span=p.source.head_span(node))
+    raise ParserTypeError(
+        f"The type of yielded name '{name}' is unknown: no branch yields a value for it",
+        span=p.source.head_span(node),
+        hint="Yield one value per name, or annotate the name",
+    )
 
 
 _ITERATORS: dict[str, Callable[[FunctionParser, ast.For, ast.Call], None]] = {

@@ -26,20 +26,18 @@ def parse_yield_assignment(
     types = [value.type for value in values]
     if annotation is not None and len(values) == 1 and not is_left_to_value(annotation):
         declared = yield_type(p, annotation)
-        if isinstance(declared, ir.TupleType) and len(names) > 1:
-            types = declared.types
-        else:
-            if not isinstance(types[0], ir.UnknownType):
-                check_annotation(names[0], declared, values[0], p.span(annotation))
-            types = [declared]
+        if not isinstance(types[0], ir.UnknownType):
+            check_annotation(names[0], declared, values[0], p.span(annotation))
+        types = [declared]
     if frame is not None and frame.yields is not None:
         for name, value_type in zip(names, types, strict=False):
             frame.yields.record(name, value_type)
-        for name in names[len(types) :]:
-            frame.yields.record(name, ir.UnknownType.get())
         if frame.kind == "if":
-            known = [frame.yields.types[name] for name in names]
+            known = [frame.yields.types[name] for name in names[: len(values)]]
             values[: len(known)] = map(with_declared_integer, values, known)
+        else:
+            for name in names[len(types) :]:
+                frame.yields.record(name, ir.UnknownType.get())
     p.emit_commented(ir.YieldStmt(values, p.span(node)), node)
 
 
