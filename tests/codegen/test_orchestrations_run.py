@@ -7,6 +7,9 @@ Each program also prints and reads back after every pass on its way down.
 
 from __future__ import annotations
 
+import textwrap
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -424,6 +427,26 @@ def test_elements_are_read_and_written_between_tasks(tmp_path):
     run(Elements, tmp_path, x, out)
     assert x.tolist() == [4, 5, 77, 6]
     assert out.tolist() == [5, 6, 78, 1]
+
+
+def test_an_orchestration_writes_constants_and_elements_of_narrow_floats(tmp_path):
+    halves, brains = "pl.Tensor[[3], pl.FP16]", "pl.Tensor[[3], pl.BF16]"
+    text = f"""
+        @pl.program
+        class P:
+            @pl.function(type=pl.FunctionType.Orchestration)
+            def main(self, h: pl.InOut[{halves}], b: pl.InOut[{brains}]) -> tuple[{halves}, {brains}]:
+                pl.write(h, [0], pl.const(1.5, pl.FP16))
+                pl.write(b, [0], pl.const(-0.1, pl.BF16))
+                pl.write(h, [1], pl.read(h, [2]))
+                last = pl.const(7.0, pl.BF16)
+                pl.write(b, [1], last)
+                return h, b
+    """
+    h, b = np.array([0, 0, 4.25], np.float16), np.zeros(3, ml_dtypes.bfloat16)
+    run(pl.parse_program(textwrap.dedent(text)), tmp_path, h, b)
+    assert h.tolist() == [1.5, 4.25, 4.25]
+    assert b.tolist() == np.array([-0.1, 7, 0], ml_dtypes.bfloat16).tolist()
 
 
 @pl.program

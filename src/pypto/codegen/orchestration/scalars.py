@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pypto.codegen.orchestration.cpp_types import NARROW_FLOATS, cpp_type, float_literal, int_literal
+from pypto.codegen.orchestration.cpp_types import (
+    NARROW_FLOATS,
+    cpp_type,
+    float_literal,
+    int_literal,
+    narrow_float_literal,
+)
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError
 from pypto.ir import expr as ir
@@ -165,7 +171,7 @@ def _const_int(_scope: ScalarScope, expr: ir.ConstInt) -> str:
 
 def _const_float(_scope: ScalarScope, expr: ir.ConstFloat) -> str:
     if expr.dtype in NARROW_FLOATS:
-        raise ValueError(f"a constant of dtype {expr.dtype} cannot be computed with in an orchestration")
+        return narrow_float_literal(expr.dtype, expr.value)
     return float_literal(expr.value)
 
 
