@@ -204,6 +204,12 @@ def test_a_definition_in_a_scope_reaches_what_follows():
 # ---- what a definition may not own
 
 
+def windowed() -> ir.Type:
+    base = ir.Var("base", ir.PtrType.get(), SPAN)
+    buffer = ir.WindowBuffer(base, ir.ConstInt(256, ir.DataType.INT64, SPAN))
+    return ir.DistributedTensorType([64], ir.DataType.FP32, window_buffer=buffer)
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -214,8 +220,10 @@ def test_a_definition_in_a_scope_reaches_what_follows():
                 "t", op("tensor.make", [x], ir.TensorType([64], ir.DataType.FP32, ir.MemRef("mem_0", 0, 256)))
             )
         ],
+        lambda x: [assign("w", op("pld.tensor.alloc_window_buffer", [], ir.WindowBufferType()))],
+        lambda x: [assign("w", op("pld.tensor.window", [], windowed()))],
     ],
-    ids=["allocation", "communication context", "placed memory"],
+    ids=["allocation", "communication context", "placed memory", "window", "tensor in a window"],
 )
 def test_explicit_resources_keep_a_kernel(build: object):
     assert reason(twins(build), "b") == "storage_resource"
@@ -455,3 +463,15 @@ def test_a_node_class_that_is_not_described_keeps_the_program():
     source = twins(lambda x: [Strange(x, SPAN)])
     assert passes.deduplicate_outlined_kernels()(source) is source
     assert records(source)["a"].reason == "index_incomplete"
+
+
+def test_placed_memory_in_the_signature_keeps_a_kernel():
+    kind = ir.TensorType([64], ir.DataType.FP32, ir.MemRef("mem_0", 0, 256))
+    x = ir.Var("x", kind, SPAN)
+    kernels_ = [
+        ir.Function(name, [x], [kind], ir.ReturnStmt([x], SPAN), SPAN, ir.FunctionType.InCore)
+        for name in "ab"
+    ]
+    calls = [run(ir.Call(ir.GlobalVar(name), [x], kind, SPAN)) for name in "ab"]
+    main = ir.Function("main", [x], [], ir.SeqStmts(calls, SPAN), SPAN, ir.FunctionType.Orchestration)
+    assert reason(ir.Program([*kernels_, main], "P", SPAN), "b") == "storage_resource"

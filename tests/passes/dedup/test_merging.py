@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 
 import pytest
 
+import pypto
 from pypto import ir, passes
+from pypto.passes.dedup.reference_index import index_references
+from pypto.passes.dedup.rewrite import redirect
+from pypto.passes.dedup.units import find_units
 from tests.passes.dedup.programs import (
     assert_round_trips,
     dedup,
@@ -207,6 +212,15 @@ def test_sharing_of_nodes_within_a_kernel_makes_no_difference():
     main = ir.Function("main", [x], [], body, span, ir.FunctionType.Orchestration)
     source = ir.Program([kernel("k1", True), kernel("k2", False), main], "P", span)
     assert kernels(dedup(source)) == ["k1"]
+
+
+def test_a_name_left_dangling_is_an_internal_error_that_names_it_and_the_referrer():
+    source = called_by("a = self.step(x, a)\nb = self.step_copy(x, b)")
+    index = index_references(source)
+    units = {unit.name: unit for unit in find_units(source, index).candidates}
+    forgetful = replace(index, sites={"step": index.sites["step"]})
+    with pytest.raises(pypto.InternalError, match="function 'main' still names 'step_copy'"):
+        redirect(source, forgetful, {"step_copy": units["step_copy"]}, {"step_copy": units["step"]})
 
 
 def test_untouched_functions_and_statements_keep_their_identity():
