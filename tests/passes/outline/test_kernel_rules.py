@@ -295,7 +295,23 @@ def test_a_scope_that_registers_waits_is_marked_and_returns_nothing():
             f"for i in pl.range(9):\n    for j in pl.range(8):\n        {WAIT}",
             "supports at most 64 conditions",
         ),
+        (
+            f"for i in pl.range(40):\n    {WAIT}\nfor i in pl.range(40):\n    {WAIT}",
+            "supports at most 64 conditions",
+        ),
         (f"for i in pl.range(k):\n    {WAIT}", "statically known positive trip count"),
+        (f"for i in pl.range(0):\n    {WAIT}", "statically known positive trip count"),
+        (f"for i in pl.range(4, 8, -1):\n    {WAIT}", "statically known positive trip count"),
+        (f"for i in pl.parallel(4):\n    {WAIT}", "supports only a pre-registration tensor.read"),
+        (
+            f"n: pl.Scalar[pl.INDEX] = 0\nwhile n < 3:\n    {WAIT}\n    n = n + 1",
+            "supports only a pre-registration tensor.read",
+        ),
+        (
+            f"if k > 1:\n    {WAIT}\na = pl.tensor.read(signal, [0])",
+            "cannot execute tensor reads after .* registration",
+        ),
+        (f"b = pl.tile.get_block_idx()\n{WAIT}", "no other call"),
         (f"y = pl.add(x, x)\n{WAIT}", "cannot create or update payload tensors"),
         (f"{WAIT}\na = pl.tensor.read(x, [0])", "cannot execute tensor reads after .* registration"),
         (
@@ -311,6 +327,24 @@ def test_a_scope_that_registers_waits_is_marked_and_returns_nothing():
 def test_a_waiter_may_only_keep_scalar_books(body: str, message: str):
     with pytest.raises(ValueError, match=message):
         waiter(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"for i in pl.range(64):\n    {WAIT}",
+        f"if k > 1:\n    for i in pl.range(40):\n        {WAIT}\nelse:\n"
+        f"    for i in pl.range(40):\n        {WAIT}",
+        f"for i in pl.range(4, 0, -1):\n    {WAIT}",
+        f"for i in pl.unroll(4):\n    {WAIT}",
+        f"for i in pl.range(k):\n    a = pl.tensor.read(signal, [i])\n{WAIT}",
+        f"for i in pl.range(1):\n    a = pl.tensor.read(signal, [0])\n    {WAIT}",
+        f"c = pl.cast(pl.min(k, 3), pl.INT32)\n{WAIT}",
+    ],
+    ids=["64", "branches", "backwards", "unrolled", "reads before", "read in a single trip", "arithmetic"],
+)
+def test_a_waiter_may_register_in_loops_and_branches_up_to_the_limit(body: str):
+    assert function(waiter(body), "main_incore_0").attrs == {"deferred_completion_waiter": True}
 
 
 def test_reads_before_the_first_registration_are_allowed():
