@@ -5,6 +5,7 @@ Every row is tried twice: in text given to `pl.parse`, and in a Python file with
 from __future__ import annotations
 
 import importlib.util
+import re
 import textwrap
 from pathlib import Path
 
@@ -225,7 +226,29 @@ def test_rejected_construct(body: str, error: type[ParserError], message: str, t
     for caught in (in_text, in_file):
         assert caught.value.source_lines is not None and caught.value.span is not None
         assert 1 <= caught.value.span["line"] <= len(caught.value.source_lines)
+        assert caught.value.hint or caught.value.note
     assert in_text.value.span["line"] == in_file.value.span["line"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("z = self.kern(x, out, deps=[])", r"pl\.submit"),
+        ("z = self.kern(x, out, core_num=4)", r"pl\.spmd_submit"),
+        ("z = self.kern(x, out, sync_start=True)", r"pl\.spmd_submit"),
+        ("z = self.kern(x, out, dumps=[x])", r"pl\.dump_tag"),
+        ("z = pl.exp(n)", r"s1 \+ s2"),
+        ("z: pl.Tile[[64, 32], pl.FP32] = x", r"^Change annotation to: pl\.Tensor\[\[64, 32\], pl\.FP32\]$"),
+        ("for i in pl.range(4, chunk=2):\n    z = x", "init_values, attrs"),
+        ("for i in pl.pipeline(4, stage=2, chunk=2):\n    z = x", "init_values, stage, attrs"),
+        ("z = x + y", "Check your function definition for errors"),
+        ("z = self.nope(x)", "Methods of this program: kern, main"),
+    ],
+)
+def test_hint_of_a_rejected_construct_names_the_remedy(body: str, hint: str) -> None:
+    with pytest.raises(ParserError) as caught:
+        pl.parse(source(body))
+    assert caught.value.hint is not None and re.search(hint, caught.value.hint)
 
 
 def test_rejected_construct_static_assert_failure_is_the_base_class() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.ir.walk import walk
 from tests.language.source import main_of, statements
 
 PARAMS = (
@@ -32,30 +33,35 @@ def value(body: str) -> ir.Expr:
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
+    ("source", "expected", "constants"),
     [
-        ("v = pl.add(x, 1.0)", "pl.tensor.adds(x, 1.0)"),
-        ("m = 2 * K", "16"),
-        ("for i in pl.range(4):\n    m = i * 2 + 1", "i * 2 + 1"),
-        ("v = x[n, 0]", "pl.tensor.read(x, [n, 0])"),
-        ("v = x[n:n + 16]", "pl.tensor.slice(x, [16, 32], [n, 0])"),
-        ("out[n:n + 64, :] = x", "pl.tensor.assemble(out, x, [n, 0])"),
-        ("v = None", "pl.system.task_invalid()"),
+        ("v = pl.add(x, 1.0)", "pl.tensor.adds(x, 1.0)", "1.0:fp32"),
+        ("m = 2 * K", "16", "16:index"),
+        ("for i in pl.range(4):\n    m = i * 2 + 1", "i * 2 + 1", "2:index 1:index"),
+        ("v = x[n, 0]", "pl.tensor.read(x, [n, 0])", "0:index"),
+        ("v = x[n:n + 16]", "pl.tensor.slice(x, [16, 32], [n, 0])", "16:index 32:index 0:index"),
+        ("out[n:n + 64, :] = x", "pl.tensor.assemble(out, x, [n, 0])", "0:index"),
+        ("v = None", "pl.system.task_invalid()", ""),
     ],
 )
-def test_one_line(source: str, expected: str) -> None:
-    assert str(value(source)) == expected
+def test_one_line(source: str, expected: str, constants: str) -> None:
+    found = value(source)
+    assert str(found) == expected
+    literals = [each for each in walk(found) if isinstance(each, (ir.ConstInt, ir.ConstFloat))]
+    assert [f"{each.value}:{each.dtype}" for each in literals] == constants.split()
 
 
 def test_load_takes_tuples_of_offsets_and_extents() -> None:
     call = value("for i in pl.range(4):\n    t = pl.load(x, [i * 16, 0], [16, 32])")
     assert isinstance(call, ir.Call) and call.op.name == "tile.load"
     assert [str(operand) for operand in call.args[1:3]] == ["[i * 16, 0]", "[16, 32]"]
+    assert all(isinstance(operand, ir.MakeTuple) for operand in call.args[1:3])
 
 
 def test_store_as_a_statement_is_evaluated_for_its_effect() -> None:
-    _, stmt = statements(PARAMS, "t = pl.load(x, [0, 0], [64, 32])\npl.store(t, [0, 0], out)")
-    assert isinstance(stmt, ir.EvalStmt) and stmt.expr.op.name == "tile.store"
+    load, stmt = statements(PARAMS, "t = pl.load(x, [0, 0], [64, 32])\npl.store(t, [0, 0], out)")
+    assert isinstance(stmt, ir.EvalStmt) and str(stmt.expr) == "pl.tile.store(t, [0, 0], out)"
+    assert stmt.expr.args[0] is load.var
 
 
 def test_call_with_two_results_unpacks_through_a_temporary() -> None:
@@ -78,21 +84,26 @@ def test_loop_with_a_carried_value() -> None:
     )
     assert [str(e) for e in (loop.start, loop.stop, loop.step)] == ["0", "4", "1"]
     assert [arg.name_hint for arg in loop.iter_args] == ["acc"]
-    assert [type(stmt) for stmt in loop.body.stmts] == [ir.AssignStmt, ir.YieldStmt]
+    assert loop.loop_var.type == ir.ScalarType(ir.DataType.INDEX)
+    assert loop.iter_args[0].initValue.name_hint == "x"
+    added, handed_on = loop.body.stmts
+    assert added.var.name_hint == "nxt" and str(added.value) == "pl.tensor.add(acc, y)"
+    assert added.value.args[0] is loop.iter_args[0] and handed_on.value[0] is added.var
     assert end.value[0] is loop.return_vars[0] and loop.return_vars[0].name_hint == "res"
 
 
 def test_plain_loop_assigns_the_outer_variable() -> None:
-    start, loop, _ = statements(
+    start, loop, end = statements(
         PARAMS,
         "acc = pl.create_tensor([64, 32], dtype=pl.FP32)\nfor i in pl.range(4):\n    acc = pl.add(acc, y)\n"
         "return acc",
     )
-    assert loop.body.var is start.var and not loop.iter_args
+    assert loop.body.var is start.var is loop.body.value.args[0] is end.value[0]
+    assert not loop.iter_args and not loop.return_vars
 
 
 def test_task_capture_with_every_argument() -> None:
-    *_, placeholder, scope = main_of(
+    *_, t0, placeholder, scope = main_of(
         "d, t0 = pl.submit(self.k, x, out)\n"
         "with pl.at(level=pl.Level.CORE_GROUP, deps=[t0], name_hint='stage2',\n"
         "           optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.cross_core_slot(slot_num=4)]) as t1:\n"
@@ -100,8 +111,9 @@ def test_task_capture_with_every_argument() -> None:
         params=PARAMS,
         kernels=KERNELS,
     )
-    assert placeholder.value.op.name == "system.task_invalid"
-    assert isinstance(scope, ir.InCoreScopeStmt)
+    assert placeholder.value.op.name == "system.task_invalid" and placeholder.var.name_hint == "t1"
+    assert isinstance(scope, ir.InCoreScopeStmt) and scope.body.var.name_hint == "out"
+    assert [var is t0.var for var in scope.attrs["manual_dep_edges"]] == [True]
     assert (scope.split, scope.name_hint) == (ir.SplitMode.UP_DOWN, "stage2")
     assert list(scope.attrs) == ["manual_dep_edges", "task_id_var", "slot_num"]
     assert scope.attrs["task_id_var"] is placeholder.var and scope.attrs["slot_num"] == 4
@@ -109,17 +121,20 @@ def test_task_capture_with_every_argument() -> None:
 
 
 def test_spmd_loop_is_a_launch_around_a_kernel() -> None:
-    launch, _ = main_of(
+    launch, end = main_of(
         "for b in pl.spmd(8, name_hint='row'):\n    t = pl.load(x, [b * 8, 0], [8, 32])\n"
         "    out = pl.store(pl.exp(t), [b * 8, 0], out)\nreturn out",
         params=PARAMS,
     )
     assert isinstance(launch, ir.SpmdScopeStmt) and launch.name_hint == "row_spmd"
+    assert launch.core_num.value == 8 and not launch.sync_start and not launch.attrs
     kernel = launch.body
     assert isinstance(kernel, ir.InCoreScopeStmt) and kernel.name_hint == "row"
-    index, _, store = kernel.body.stmts
-    assert index.value.op.name == "tile.get_block_idx"
-    assert store.value.args[0].op.name == "tile.exp"  # calls stay nested
+    index, load, store = kernel.body.stmts
+    assert index.value.op.name == "tile.get_block_idx" and index.var.name_hint == "b"
+    assert load.value.args[1].elements[0].left is index.var
+    assert str(store.value) == "pl.tile.store(pl.tile.exp(t), [b * 8, 0], out)"  # calls stay nested
+    assert end.value[0] is store.var
 
 
 # -- examples that need more than one place ------------------------------------------------------------------
