@@ -237,6 +237,21 @@ def main(self, x: T(64, 64), n: I) -> T(64, 64):
     assert_round_trips(passes.convert_to_ssa()(result))
 
 
+@pytest.mark.parametrize("dtype", ["INDEX", "INT64", "INT32"])
+def test_the_text_of_copies_reads_back_whatever_the_type_of_the_loop_variable(dtype: str) -> None:
+    source = program(
+        f"""
+@opaque
+def main(self, x: T(64, 64), n: pl.Scalar[pl.INT64]) -> T(64, 64):
+    for l in pl.unroll(pl.const(0, pl.{dtype}), pl.const(2, pl.{dtype})):
+        a = n + l
+        b = (l + 1) * n - l * 2
+    return x
+"""
+    )
+    assert_round_trips(unrolled(source))
+
+
 def test_a_result_used_after_the_loop_is_that_of_the_last_copy() -> None:
     acc, r, k = ir.IterArg("acc", SCALAR, i, S), var("r"), var("k")
     inner = ir.ForStmt(k, c(0), c(2), c(1), [acc], ir.YieldStmt([ir.add(acc, c(1))], S), [r], S)

@@ -1,7 +1,8 @@
 """UnrollLoops: replace every loop of kind Unroll by copies of its body.
 
 1. Bounds and step must be integer constants (or the negation of one); nothing is folded first.
-2. In copy number k the loop variable is the constant of that trip, in expressions, types and attributes.
+2. In copy number k the loop variable is the INDEX constant of that trip (INT64 for an INT64 variable), in
+   expressions, types and attributes.
 3. Assigned variables are not renamed: every copy assigns the same ones, and ConvertToSSA versions them
    later. A body that does not mention the loop variable is therefore repeated as it is, not copied.
 4. Variables that a construct binds (loop variables, results, block and lane indices, task ids) are fresh in
@@ -83,8 +84,11 @@ class _Unrolling:
 
 def _copy(loop: ir.ForStmt, value: int, fresh: Sequence[ir.Var]) -> ir.Stmt:
     """Return the body with the loop variable replaced by its value and new variables for `fresh`."""
-    constant = ir.ConstInt(value, ir.DataType.INDEX, loop.loop_var.span)
-    substitution = Substitution({loop.loop_var: constant})
+    index = loop.loop_var
+    # An INT64 variable stays INT64, so that the operations on it keep operands of their own type.
+    is_wide = index.type == ir.ScalarType(ir.DataType.INT64)
+    constant = ir.ConstInt(value, ir.DataType.INT64 if is_wide else ir.DataType.INDEX, index.span)
+    substitution = Substitution({index: constant})
     for var in fresh:
         renewed = var._map_children(substitution.expr, substitution.type)
         if isinstance(var, ir.IterArg):
