@@ -437,6 +437,22 @@ def test_bad_annotations(annotation, message):
         types_of(annotation, prelude=prelude)
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("pl.Tensor[64, pl.FP32]", "not iterable"),
+        ("pl.Tensor[['a'], pl.FP32]", "must hold ints and expressions, got str"),
+        ("pl.Tensor[[64], 3]", "dtype must be a DataType, got int"),
+        ("pl.Tensor[[64, 4], pl.FP32, pl.DN]", r"KIND\] is not supported"),
+    ],
+)
+def test_captured_annotations_are_checked_where_they_are_used(kind, message):
+    with pytest.raises(ParserTypeError, match=message) as caught:
+        types_of("KIND", prelude=f"KIND = {kind}")
+    line = caught.value.source_lines[caught.value.span["line"] - 1]
+    assert line[caught.value.span["column"] - 1 :].startswith("KIND")
+
+
 def test_missing_parameter_annotation():
     with pytest.raises(ParserTypeError, match="Parameter 'x' missing type annotation"):
         pl.parse("@pl.function\ndef f(x):\n    return x\n")

@@ -10,7 +10,14 @@ from pypto import ir
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.language.parser.slots import dotted_name, enum_literal, last_name, resolve_dtype, resolve_shape
-from pypto.language.parser.view_annotations import LAYOUTS, is_memref, memref, tensor_view, tile_view
+from pypto.language.parser.view_annotations import (
+    LAYOUTS,
+    is_memref,
+    memref,
+    tensor_view,
+    tile_view,
+    view_of_layout,
+)
 from pypto.language.typing import DistributedTensor, Scalar, Tensor, Tile
 
 if TYPE_CHECKING:
@@ -158,13 +165,13 @@ def _plain_type(p: FunctionParser, node: ast.Attribute | ast.Name) -> ir.Type:
         return ir.ScalarType(ir.DataType.TASK_ID)
     if isinstance(node, ast.Name):
         captured = p.closure.lookup(node.id)
-        found = _captured_type(p, captured)
+        found = _captured_type(p, node, captured)
         if found is not None:
             p.literal_annotation = False
             return found
         raise _unsupported(p, node)
     captured = p.closure.lookup_attribute(node)
-    found = None if captured is NOT_FOUND else _captured_type(p, captured)
+    found = None if captured is NOT_FOUND else _captured_type(p, node, captured)
     if found is not None and last_name(node.value) not in ("pl", "pld"):
         p.literal_annotation = False
         return found
@@ -175,21 +182,26 @@ def _plain_type(p: FunctionParser, node: ast.Attribute | ast.Name) -> ir.Type:
     )
 
 
-def _captured_type(p: FunctionParser, value: Any) -> ir.Type | None:
+def _captured_type(p: FunctionParser, node: ast.expr, value: Any) -> ir.Type | None:
     """The type of an annotation object held by a captured variable (`T = pl.Tensor[[64], pl.FP32]`)."""
     if isinstance(value, ir.Type):
         return value
     if isinstance(value, Scalar) and not value.has_expr() and type(value) is Scalar:
         return ir.ScalarType(value.dtype)
     if isinstance(value, (Tensor, Tile)) and not value.has_expr():
-        shape = [p.resolve_dyn(d) if hasattr(d, "bind") else d for d in value.shape]
-        if isinstance(value, Tile):
-            return ir.TileType(shape, value.dtype, value.memref, value.tile_view, value.memory_space)
-        layout = value.layout
-        view = ir.TensorView(stride=[], layout=layout) if isinstance(layout, ir.TensorLayout) else layout
-        kind = ir.DistributedTensorType if isinstance(value, DistributedTensor) else ir.TensorType
-        return kind(shape, value.dtype, value.memref, view)
+        return _build(p, node, lambda: _captured_shaped_type(p, node, value))
     return None
+
+
+def _captured_shaped_type(p: FunctionParser, node: ast.expr, value: Tensor | Tile) -> ir.Type:
+    shape = [p.resolve_dyn(d) if hasattr(d, "bind") else d for d in value.shape]
+    if isinstance(value, Tile):
+        return ir.TileType(shape, value.dtype, value.memref, value.tile_view, value.memory_space)
+    view = value.layout
+    if isinstance(view, ir.TensorLayout):
+        view = view_of_layout(p, node, view)
+    kind = ir.DistributedTensorType if isinstance(value, DistributedTensor) else ir.TensorType
+    return kind(shape, value.dtype, value.memref, view)
 
 
 def _unsupported(p: FunctionParser, node: ast.expr) -> ParserTypeError:

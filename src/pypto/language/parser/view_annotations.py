@@ -35,7 +35,15 @@ def tensor_view(p: FunctionParser, node: ast.expr) -> ir.TensorView:
                 span=p.span(node),
                 hint="Use a layout (pl.ND, pl.DN, pl.NZ, pl.MX_A_ZZ, pl.MX_B_NN) or pl.TensorView(...)",
             )
-    layout = _layout(p, node)
+    return view_of_layout(p, node, _layout(p, node))
+
+
+def view_of_layout(p: FunctionParser, node: ast.expr, layout: ir.TensorLayout) -> ir.TensorView:
+    """The view that a layout without strides stands for.
+
+    Raises:
+        ParserTypeError: the layout does not say how the elements lie.
+    """
     if layout is ir.TensorLayout.DN:
         raise ParserTypeError(
             f"pl.Tensor[..., {ast.unparse(node)}] is not supported",
