@@ -725,3 +725,9 @@ def test_element_indices_do_not_count_from_the_end(statement, error, operand):
     message = "index -1 of dimension 1 is provably negative; negative indices do not count from the end"
     with pytest.raises(error, match=message):
         statements(params, f"{statement.format(operand)}\nreturn")
+
+
+@pytest.mark.parametrize("statement", ["v = a[-1]", "a[-1] = 3"])
+def test_array_indices_do_not_count_from_the_end(statement):
+    with pytest.raises(ParserSyntaxError, match="index -1 of dimension 0 is provably negative"):
+        statements("a: pl.Array[4, pl.INT32]", f"{statement}\nreturn")

@@ -10,11 +10,20 @@ from pypto.ir.walk import walk
 
 __all__ = ["check_element_indices"]
 
-_ELEMENT_OPS = frozenset({"tensor.read", "tensor.write", "tile.read", "tile.write"})
+_ELEMENT_OPS = frozenset(
+    {
+        "tensor.read",
+        "tensor.write",
+        "tile.read",
+        "tile.write",
+        "array.get_element",
+        "array.update_element",
+    }
+)
 
 
 def check_element_indices(program: Program) -> None:
-    """Raise `ValueError` for the first element that is read or written outside of its tensor or tile."""
+    """Raise `ValueError` for the first access to an element outside of its tensor, tile or array."""
     for function in program.functions_.values():
         for node in walk(function.body, once=True):
             if isinstance(node, Call) and node.op.name in _ELEMENT_OPS:
@@ -22,12 +31,11 @@ def check_element_indices(program: Program) -> None:
 
 
 def _check_indices(call: Call) -> None:
-    operand, indices = call.args_[0].type, call.args_[1]
-    if not isinstance(operand, ShapedType) or not isinstance(indices, MakeTuple):
+    operand, written = call.args_[0].type, call.args_[1]
+    indices = written.elements_ if isinstance(written, MakeTuple) else (written,)
+    if not isinstance(operand, ShapedType) or len(indices) != len(operand.shape_):
         return
-    if len(indices.elements_) != len(operand.shape_):
-        return
-    for axis, (index, extent) in enumerate(zip(indices.elements_, operand.shape_, strict=True)):
+    for axis, (index, extent) in enumerate(zip(indices, operand.shape_, strict=True)):
         if not isinstance(index, ConstInt):
             continue
         if index.value < 0 or (isinstance(extent, ConstInt) and index.value >= extent.value):

@@ -429,6 +429,7 @@ def _check_array_index(op: str, args: Args) -> ArrayType:
     index = scalar_dtype(args[1], op, "index")
     if not index.is_int():
         raise ValueError(f"The operator {op} requires an integer index, got {index}")
+    rules.check_not_negative(op, args[1], 0)
     return array
 
 

@@ -442,11 +442,16 @@ def check_indices(op: str, indices: Expr, rank: int, level: str) -> None:
             "dimension)"
         )
     for axis, index in enumerate(found):
-        if isinstance(index, ConstInt) and index.value < 0:
-            raise ValueError(
-                f"The operator {op}: index {index.value} of dimension {axis} is provably negative; negative "
-                "indices do not count from the end: write the extent minus the distance"
-            )
+        check_not_negative(op, index, axis)
+
+
+def check_not_negative(op: str, index: Expr, axis: int) -> None:
+    """ValueError for a constant index below zero."""
+    if isinstance(index, ConstInt) and index.value < 0:
+        raise ValueError(
+            f"The operator {op}: index {index.value} of dimension {axis} is provably negative; negative "
+            "indices do not count from the end: write the extent minus the distance"
+        )
 
 
 def check_value(op: str, value: Expr, dtype: DataType, level: str) -> None:
