@@ -355,6 +355,13 @@ def test_a_cast_that_keeps_the_value_keeps_the_residue_class() -> None:
     assert known(ir.Cast(seven, ir.DataType.INT8, ir.Span.unknown())).is_exact()
 
 
+def test_a_cast_that_wraps_keeps_the_low_bits_only() -> None:
+    known = ModularSetAnalyzer()
+    known.update(x, ModularSet(512, 200))
+    assert repr(known(ir.Cast(x, ir.DataType.INT8, S))) == "ModularSet(coeff=256, base=200)"
+    assert repr(known(ir.Cast(x, ir.DataType.INT16, S))) == "ModularSet(coeff=512, base=200)"
+
+
 def test_modular_constraints_combine_by_the_chinese_remainder_theorem() -> None:
     analyzer = ModularSetAnalyzer()
     leave = analyzer.enter_constraint(ir.and_(ir.eq(x % c(4), c(1)), ir.eq(x % c(3), c(2))))

@@ -102,7 +102,7 @@ class ModularSetAnalyzer:
         return rule(self._known[expr.left], self._known[expr.right])
 
     def _cast(self, cast: nodes.UnaryExpr) -> ModularSet:
-        """Return the operand's class if the cast cannot change the value."""
+        """Return the operand's class as far as the cast keeps it: one that wraps keeps the low bits."""
         operand = cast.operand
         if not (is_int(cast) and is_int(operand)):
             return _EVERYTHING
@@ -113,7 +113,9 @@ class ModularSetAnalyzer:
         widens = target.get_bit() >= 64 or (
             target.get_bit() >= source.get_bit() and target.is_unsigned_int() == source.is_unsigned_int()
         )
-        return known if widens or _is_power_of_two(known.coeff) else _EVERYTHING
+        if widens or not _is_power_of_two(known.coeff):
+            return known if widens else _EVERYTHING
+        return ModularSet(min(known.coeff, 1 << target.get_bit()), known.base)
 
 
 def _holds(dtype: DataType, value: int) -> bool:
