@@ -7,6 +7,8 @@ import pytest
 
 import pypto.language as pl
 from pypto import ir
+from pypto.codegen import generate_orchestration
+from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 
 HEAD = """
 import pypto.language as pl
@@ -118,3 +120,42 @@ def test_a_scalar_that_a_kernel_reads_does_not_come_back_and_the_writer_is_told(
     ir.compile(pl.parse_program(source), output_dir=tmp_path, dump_passes=False)
     assert "'n' is computed in a kernel from what the kernel reads" in capfd.readouterr().err
     assert "int64_t n = 0;" in (tmp_path / "orchestration" / "main.cpp").read_text()
+
+
+SCOPES_AROUND = {
+    "spmd": "with pl.spmd(2):",
+    "cluster": "with pl.cluster():\n            with pl.spmd(2):",
+    "host": "with pl.at(level=pl.Level.HOST):",
+}
+
+
+@pytest.mark.parametrize("around", SCOPES_AROUND)
+def test_a_scalar_computed_inside_nested_scopes_is_computed_by_the_orchestration(around):
+    outer = SCOPES_AROUND[around]
+    indent = " " * (4 * outer.count(":\n") + 12)
+    program = pl.parse_program(
+        f"""
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX],
+        o: pl.InOut[pl.Tensor[[64, 64], pl.FP32]],
+    ) -> pl.Tensor[[64, 64], pl.FP32]:
+        {outer}
+{indent}with pl.at(level=pl.Level.CORE_GROUP):
+{indent}    b = pl.tile.get_block_idx()
+{indent}    base = n * 8
+{indent}    t = pl.load(x, [b * 8, 0], [8, 64])
+{indent}    pl.store(t, [b * 8, 0], o)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [base, 0], [8, 64])
+            o = pl.store(pl.add(t, 1.0), [base, 0], o)
+        return o
+"""
+    )
+    lowered = PassManager.get_strategy(OptimizationStrategy.Default).run_passes(program)
+    code = generate_orchestration(lowered, lowered.get_function("main")).code
+    assert "int64_t base = (n * 8);" in code

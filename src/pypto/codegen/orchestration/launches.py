@@ -11,21 +11,20 @@ tasks that follow one another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pypto.codegen.orchestration.scalar_results import Scalars, with_arguments
 from pypto.core.errors import InternalError, UsageError, located
 from pypto.ir.enums import ArgDirection, FunctionType
-from pypto.ir.expr import Call, Cast, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from pypto.ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function, Program
 from pypto.ir.return_lineage import argument_of_param, explicit_returned_params
-from pypto.ir.rewrite import map_expr
 from pypto.ir.stmt import AssignStmt
 from pypto.ir.structural import structural_equal
-from pypto.ir.types import ScalarType
-from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
+from pypto.ir.walk import walk, walk_stmts
 
-__all__ = ["Launch", "Launches", "as_dtype", "over_params", "with_arguments"]
+__all__ = ["Launch", "Launches"]
 
 _KERNELS = (FunctionType.AIC, FunctionType.AIV)
 _EXCHANGES = ("tile.tpush_to_", "tile.tpop_from_")
@@ -66,6 +65,7 @@ class Launches:
     """Resolves callees of one program; each is analysed once."""
 
     def __init__(self, program: Program) -> None:
+        self.scalars = Scalars(program)
         self._program = program
         self._known: dict[str, tuple[Launch, ...]] = {}
 
@@ -128,7 +128,7 @@ class Launches:
                 )
             )
         call, target = dispatches[0]
-        mapping = _forwarded(wrapper, call, _aliases(wrapper, self._program))
+        mapping = _forwarded(wrapper, call, _aliases(wrapper, self._program), self.scalars)
         dumped = _dumped_positions(wrapper, call)
         if target.func_type is FunctionType.Group:
             return tuple(_through(wrapper, mapping, dumped, inner) for inner in self.of(target))
@@ -153,7 +153,7 @@ class Launches:
                 f"the group '{wrapper.name}' has no AIV kernel; take its cube kernel out of the cluster"
             )
         aliases = _aliases(wrapper, self._program)
-        payloads = [_forwarded(wrapper, call, aliases) for call, _ in dispatches]
+        payloads = [_forwarded(wrapper, call, aliases, self.scalars) for call, _ in dispatches]
         by_kind = {target.func_type: target for _, target in dispatches}
         if len(by_kind) == len(dispatches) and all(_same_payload(payloads[0], p) for p in payloads):
             aic, aiv = by_kind.get(FunctionType.AIC), by_kind[FunctionType.AIV]
@@ -262,31 +262,14 @@ def _written_back(call: Call | Submit, callee: Function, positions: dict[int, in
     return results
 
 
-def with_arguments(scalar: Expr, given: Mapping[Var, Expr]) -> Expr:
-    """A scalar over a function's parameters, computed from the arguments that these get in a dispatch."""
-
-    def argument(expr: Expr) -> Expr:
-        found = given.get(expr) if isinstance(expr, Var) else None
-        return expr if found is None else as_dtype(found, expr)
-
-    return map_expr(scalar, argument)
-
-
-def as_dtype(value: Expr, param: Expr) -> Expr:
-    """`value` in the element type of the parameter that it is passed for."""
-    wanted, given = param.type, value.type
-    if not isinstance(wanted, ScalarType) or not isinstance(given, ScalarType):
-        return value
-    return value if wanted.dtype is given.dtype else Cast(value, wanted.dtype, value.span)
-
-
-def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]) -> Payload:
+def _forwarded(
+    wrapper: Function, call: Call | Submit, positions: dict[int, int], scalars: Scalars
+) -> Payload:
     """For each argument of the inner dispatch the wrapper parameter that it is, or the scalar computed."""
-    computed = _computed_scalars(wrapper)
     entries: list[int | Expr] = []
     for arg in call.args_:
         position = positions.get(id(arg))
-        scalar = arg if position is not None else _over_params(wrapper, arg, computed)
+        scalar = arg if position is not None else scalars.over_params(wrapper, arg)
         if scalar is None:
             name = arg.name_hint if isinstance(arg, Var) else type(arg).__name__
             raise UsageError(
@@ -299,32 +282,6 @@ def _forwarded(wrapper: Function, call: Call | Submit, positions: dict[int, int]
             )
         entries.append(scalar if position is None else position)
     return tuple(entries)
-
-
-def over_params(function: Function, value: Expr) -> Expr | None:
-    """A scalar of `function` as an expression over its parameters and extents, None if it needs more."""
-    return _over_params(function, value, _computed_scalars(function))
-
-
-def _computed_scalars(wrapper: Function) -> dict[Var, Expr]:
-    """What the wrapper assigns to scalars, over its parameters."""
-    computed: dict[Var, Expr] = {}
-    for stmt in walk_stmts(wrapper.body):
-        if isinstance(stmt, AssignStmt) and isinstance(stmt.var.type, ScalarType):
-            scalar = _over_params(wrapper, stmt.value, computed)
-            if scalar is not None:
-                computed[stmt.var] = scalar
-    return computed
-
-
-def _over_params(wrapper: Function, value: Expr, computed: dict[Var, Expr]) -> Expr | None:
-    """A scalar as an expression over parameters and extents; None for more than arithmetic on these."""
-    if not isinstance(value.type, ScalarType) or any(isinstance(n, Call | Submit) for n in walk(value)):
-        return None
-    scalar = map_expr(value, lambda expr: computed.get(expr, expr) if isinstance(expr, Var) else expr)
-    known = {id(param) for param in wrapper.params_}
-    known |= {id(var) for param in wrapper.params_ for dim in type_exprs(param.type) for var in vars_in(dim)}
-    return scalar if all(id(var) in known for var in vars_in(scalar)) else None
 
 
 def _dumped_positions(wrapper: Function, call: Call | Submit) -> frozenset[int]:

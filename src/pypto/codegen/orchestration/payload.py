@@ -17,8 +17,9 @@ from pypto.codegen.orchestration.cpp_types import (
     runtime_token,
 )
 from pypto.codegen.orchestration.emission import Emission
-from pypto.codegen.orchestration.launches import Launch, with_arguments
+from pypto.codegen.orchestration.launches import Launch
 from pypto.codegen.orchestration.naming import base_name
+from pypto.codegen.orchestration.scalar_results import with_arguments
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.codegen.registrations import MAX_SCALARS, MAX_TENSORS
 from pypto.core.dtype import DataType

@@ -18,8 +18,8 @@ from pypto.codegen.orchestration.emission import (
     Placeholder,
     TupleBinding,
 )
-from pypto.codegen.orchestration.launches import over_params, with_arguments
 from pypto.codegen.orchestration.naming import base_name
+from pypto.codegen.orchestration.scalar_results import Scalars
 from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
@@ -28,9 +28,7 @@ from pypto.ir.enums import ParamDirection
 from pypto.ir.expr import Call, Expr, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function
 from pypto.ir.return_lineage import ReturnedParams, argument_of_param, explicit_returned_params
-from pypto.ir.stmt import ReturnStmt
-from pypto.ir.tree import flatten_to_stmts
-from pypto.ir.types import ScalarType, TensorType, TupleType, Type
+from pypto.ir.types import ScalarType, TupleType, Type
 
 __all__ = ["bind_item", "bind_results"]
 
@@ -44,6 +42,7 @@ def bind_results(
     result: Var | None,
     outputs: str,
     omitted: Sequence[int],
+    scalars: Scalars,
 ) -> None:
     """Bind the variable that a dispatch is assigned to. `omitted` parameters are left to the runtime."""
     if result is None or id(result) not in emission.used:
@@ -57,7 +56,7 @@ def bind_results(
         elif param is not None:
             elements.append(_argument_binding(emission, call, callee, param))
         else:
-            elements.append(_scalar_result(call, callee, position, type_))
+            elements.append(_scalar_result(scalars, call, position, type_))
     if isinstance(call, Submit):
         elements.append(PendingTaskId(outputs))
     if isinstance(result.type, TupleType):
@@ -96,28 +95,8 @@ def _bind_element(emission: Emission, var: Var, element: Element, source: Expr) 
         )
 
 
-def _scalar_result(call: Call | Submit, callee: Function, position: int, type_: Type) -> Placeholder | None:
-    if not isinstance(type_, ScalarType):
-        return None
-    last = flatten_to_stmts(callee.body)[-1]
-    returned = last.value_ if isinstance(last, ReturnStmt) else ()
-    value = over_params(callee, returned[position]) if position < len(returned) else None
-    return Placeholder(type_.dtype, None if value is None else with_arguments(value, _given(call, callee)))
-
-
-def _given(call: Call | Submit, callee: Function) -> dict[Var, Expr]:
-    """What a dispatch says for the callee's parameters, and for the symbols that are extents of these."""
-    given: dict[Var, Expr] = {}
-    for index, param in enumerate(callee.params_):
-        arg = argument_of_param(call, callee, index)
-        if arg is None:
-            continue
-        given[param] = arg
-        if isinstance(param.type, TensorType) and isinstance(arg.type, TensorType):
-            for extent, actual in zip(param.type.shape_, arg.type.shape_, strict=False):
-                if isinstance(extent, Var):
-                    given.setdefault(extent, actual)
-    return given
+def _scalar_result(scalars: Scalars, call: Call | Submit, position: int, type_: Type) -> Placeholder | None:
+    return Placeholder(type_.dtype, scalars.result(call, position)) if isinstance(type_, ScalarType) else None
 
 
 def _scalar_value(emission: Emission, var: Var, element: Placeholder, source: Expr) -> str:

@@ -61,7 +61,9 @@ def submit_task(emission: Emission, launches: Launches, call: Call | Submit, res
         needs_outputs = isinstance(call, Submit) or bool(omitted) or not is_last
         outputs = _submit(emission, call, callee, launch, omitted, deps, needs_outputs)
         deps = [Dependency(f"{outputs}.task_id()", certain=True)]
-    bind_results(emission, call, callee, result, outputs, [each.position for each in omitted])
+    bind_results(
+        emission, call, callee, result, outputs, [each.position for each in omitted], launches.scalars
+    )
 
 
 def _submit(
