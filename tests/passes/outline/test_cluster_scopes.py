@@ -240,6 +240,22 @@ def test_a_count_that_is_computed_inside_the_cluster_is_rejected():
         )
 
 
+def test_a_count_that_is_a_call_binds_nothing_and_moves_to_the_dispatch():
+    actual = cluster(
+        KERNEL
+        + """
+        @orch
+        def main(self, x: T(64), o: pl.InOut[T(64)]) -> T(64):
+            with pl.cluster():
+                with pl.spmd(pl.system.available_cluster_count()):
+                    o = self.kernel(x, o)
+            return o
+        """
+    )
+    (dispatch,) = dispatches(function(actual, "main"))
+    assert dispatch.attrs_["core_num"].op.name == "system.available_cluster_count"
+
+
 def test_a_nested_spmd_with_submit_metadata_is_rejected():
     source = run(
         program(

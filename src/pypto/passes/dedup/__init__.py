@@ -37,11 +37,12 @@ them apart, and both are handled:
 1. *Somebody might mean a particular definition.* A function that nothing references may be an entry for
    a caller outside the program; it stays. A member of a bundle is known by name inside the bundle; it
    is merged only with its whole bundle, position by position.
-2. *A signature is read at calls.* Extents of results are stated in terms of the callee's symbols. If
-   both definitions use the very same symbols, nothing changes. If not, the proof shows for each call
-   that the arguments bind the new symbols to exactly the extents that the call states now. A call that
-   leaves out an output proves nothing, since the runtime would read the callee's signature for it. One
-   call without proof keeps the alias for all.
+2. *A signature is read at calls.* Extents of results are stated in terms of the callee's symbols, and of
+   scalar parameters that are extents, which are variables of each definition's own. If both definitions
+   use the very same symbols, nothing changes. If not, the proof shows for each call that the arguments
+   bind the new symbols to exactly the extents that the call states now. A call that leaves out an output
+   proves nothing, since the runtime would read the callee's signature for it. One call without proof
+   keeps the alias for all.
 
 What is not done. No algebra over extents, no check at run time, no promise to find every duplicate:
 comparisons, proofs and steps have budgets, so that the work stays proportional to the size of the
