@@ -350,7 +350,11 @@ def gemv_fills_the_first_row(k: Kernel) -> None:
     a, b = random(1, 32), random(32, 24, seed=1)
     expected = np.full((16, 24), 7.0)
     expected[:1] = a.astype(np.float64) @ b
-    k.store(k.let(tile.gemv(k.input(a), k.input(b))), k.output([16, 24], FP32, expected, 1e-4))
+    row = k.let(tile.gemv(k.input(a), k.input(b)))
+    k.store(row, k.output([16, 24], FP32, expected, 1e-4))
+    zeros = np.zeros_like(expected)
+    zeros[0] = expected[0]
+    k.result(k.let(tile.transpose(row, 0, 1)), zeros.T, 1e-4)  # what lies below the row is zero
 
 
 @pytest.fixture(scope="module")

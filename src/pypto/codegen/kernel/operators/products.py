@@ -86,6 +86,8 @@ def emit_contraction(context: OpContext, meaning: Contraction) -> None:
     if tiles is None:
         if context.layout(first).rows != context.result_layout.rows:  # a single row in a taller accumulator
             rows = context.layout(first).rows
+            if accumulate == "false":
+                emitter.line(f"pypto::clear_outside({out}, {rows}, {context.result_layout.cols});")
             out = f"pypto::window<{rows}, {context.result_layout.cols}>({out}, 0, 0)"
         emitter.line(f"pypto::matmul({out}, {lhs}, {rhs}, {accumulate}, scratch);")
         return
