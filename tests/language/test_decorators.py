@@ -467,6 +467,54 @@ def test_assigning_an_inline_parameter_leaves_a_variable_of_its_name_alone():
 
 
 @pl.inline
+def filled(t, buf, k):
+    """Writes into its argument and returns nothing."""
+    if k > 0:
+        buf[0:32] = t[0:32]
+    for _i in pl.range(2):
+        buf = pl.assemble(buf, t, [0])
+
+
+def test_an_inline_helper_that_writes_into_a_parameter_fills_the_callers_variable():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], o: pl.Tensor[[64], pl.FP32], k: pl.Scalar[pl.INDEX]):
+        filled(x, o, k)
+        for _j, (acc,) in pl.range(2, init_values=(o,)):
+            filled(x, acc, k)
+            r = pl.yield_(acc)
+        return o, r
+
+    branch, loop, carrying, returned = f.body.stmts
+    for stmt in (branch.then_body, loop.body):
+        assert stmt.var is f.params[1] is stmt.value.args[0]
+    assert returned.value[0] is f.params[1]
+    start, branch, loop, handed_on = carrying.body.stmts
+    assert start.value is carrying.iter_args[0]
+    for stmt in (branch.then_body, loop.body):
+        assert stmt.var is start.var
+    assert loop.body.value.args[0] is handed_on.value[0] is start.var
+
+
+@pl.inline
+def filled_in_turns(t, buf):
+    for _i in pl.range(2):
+        buf = pl.assemble(buf, t, [0])
+
+
+def test_an_inline_helper_that_fills_a_carried_value_in_a_loop_reads_what_the_turn_before_wrote():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], o: pl.Tensor[[64], pl.FP32]):
+        for _j, (acc,) in pl.range(2, init_values=(o,)):
+            filled_in_turns(x, acc)
+            r = pl.yield_(acc)
+        return r
+
+    carrying, _ = f.body.stmts
+    start, loop, handed_on = carrying.body.stmts
+    assert loop.body.var is loop.body.value.args[0] is handed_on.value[0] is start.var
+
+
+@pl.inline
 def accumulated(a, x, k):
     for _i in pl.range(3):
         a = pl.add(a, x)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pypto import ir
+from pypto.ir.op_registry import get_op_def
 from pypto.language.parser.annotations import is_left_to_value, local_type
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.dim_folding import is_dim_call
 from pypto.language.parser.function_parser import FunctionParser, statement
-from pypto.language.parser.names import Alias
+from pypto.language.parser.names import Alias, Binding
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.submits import is_submit, parse_submit
 from pypto.language.parser.subscripts import parse_subscript_write
@@ -174,14 +175,19 @@ def let(
     """Emit `name = value`: assign the variable again if the name has one, else make a new one."""
     new_type = value.type if variable_type is None else variable_type
     old = p.names.binding(name)
-    if isinstance(old, ir.IterArg) and name not in p.names.current and not p.strict_ssa:
+    filled = None if p.strict_ssa else _filled_argument(old, value)
+    if filled is not None:
+        old = filled.value
+    is_outer = filled is not None or name not in p.names.current
+    if isinstance(old, ir.IterArg) and is_outer and not p.strict_ssa:
         old = p.seed(old, span)
     reusable = isinstance(old, ir.Var) and not isinstance(old, ir.IterArg) and not p.strict_ssa
-    reusable = reusable and old not in p.held
+    reusable = reusable and (filled is not None or old not in p.held)
     if reusable:
         assert isinstance(old, ir.Var)
         same_type = same_value_type(old.type, new_type)
-        reusable = p.specialised is None or not p.specialised.begins_variable(p, old, same_type)
+        begins = p.specialised is not None and p.specialised.begins_variable(p, old, same_type)
+        reusable = filled is not None or not begins
     if reusable:
         assert isinstance(old, ir.Var)
         if not same_type:
@@ -193,7 +199,10 @@ def let(
         variable = old
         if isinstance(value.type, ir.UnknownType):  # a call of a later method gives what the variable holds
             value = retyped(value, variable.type)
-        p.names.current[name] = variable
+        if filled is not None:
+            filled.value = variable
+        else:
+            p.names.current[name] = variable
     else:
         variable = _new_variable(p, name, new_type, span)
         p.bind_new(name, variable)
@@ -207,6 +216,21 @@ def let(
     else:
         p.emit_commented(stmt, node)
     return variable
+
+
+def _filled_argument(old: Binding | None, value: ir.Expr) -> Alias | None:
+    """The inline parameter into whose argument, a variable, the call `value` writes.
+
+    A helper that fills what it is given, as in `out[...] = tile`, fills the caller's variable.
+    """
+    if type(old) is not Alias or not isinstance(old.value, ir.Var) or not isinstance(value, ir.Call):
+        return None
+    definition = get_op_def(value.op.name)
+    fills = definition is not None and any(
+        argument is old.value and definition.effect(position, value.kwargs_) is not ir.ArgEffect.Read
+        for position, argument in enumerate(value.args_)
+    )
+    return old if fills else None
 
 
 def _new_variable(p: FunctionParser, name: str, variable_type: ir.Type, span: ir.Span) -> ir.Var:

@@ -10,7 +10,7 @@ from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.comments import comments_between
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 from pypto.language.parser.function_parser import FunctionParser
-from pypto.language.parser.inner_blocks import assigned_in_inner_blocks, assigned_names
+from pypto.language.parser.inner_blocks import assigned_names, filled_names, rebound_in_inner_blocks
 from pypto.language.parser.names import Alias
 from pypto.language.parser.source import SourceText
 
@@ -46,10 +46,13 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
     p.inline_depth += 1
     p.held = held | results
     starting = _starting(p, helper, args)
+    filled = set() if p.strict_ssa else set(filled_names(helper.func_def.body))
     p.names.push()
     for name, value in zip(helper.param_names, args, strict=True):
         if name in starting:
             _start_variable(p, name, value, p.span(helper.func_def))
+        elif isinstance(value, ir.IterArg) and name in filled:
+            p.names.bind(name, Alias(p.seed(value, p.span(helper.func_def))))
         else:
             p.names.bind(name, Alias(value))
     try:
@@ -72,7 +75,7 @@ def _starting(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) ->
     if p.strict_ssa:
         return set()
     body = helper.func_def.body
-    found = assigned_in_inner_blocks(body)
+    found = rebound_in_inner_blocks(body)
     own = {name: p.names.binding(name) for name in assigned_names(body) if name not in helper.param_names}
     for name, value in zip(helper.param_names, args, strict=True):
         if name in found or not own:

@@ -10,7 +10,10 @@ from pypto import ir
 
 
 class Alias:
-    """A binding that is read like a variable and never assigned: an inline argument, a folded dimension."""
+    """A binding that is read like a variable and not assigned: an inline argument, a folded dimension.
+
+    A call that writes into the variable of an inline argument assigns that variable.
+    """
 
     __slots__ = ("value",)
 
