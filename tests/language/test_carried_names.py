@@ -136,6 +136,30 @@ NESTED_YIELDS = {
             else:
                 a = pl.yield_(pl.mul(a, 3.0))
     """,
+    "an elif": """
+        if n > 3:
+            a = pl.yield_(pl.add(a, x))
+        elif n > {n}:
+            a = pl.yield_(pl.mul(a, 3.0))
+        elif n > 1:
+            a = pl.yield_(pl.add(x, y))
+        else:
+            a = pl.yield_(x)
+    """,
+    "branches that end in a branch or a loop": """
+        if n > {n}:
+            b = pl.add(a, y)
+            if n > 1:
+                d, c = pl.yield_(pl.add(b, x), y)
+            else:
+                d, c = pl.yield_(x, b)
+        elif n > 1:
+            for j, (b, e) in pl.range(2, init_values=(a, y)):
+                c, d = pl.yield_(pl.add(b, e), pl.mul(e, 2.0))
+        else:
+            c, d = pl.yield_(x, pl.mul(x, 5.0))
+        a = pl.add(d, pl.mul(c, 7.0))
+    """,
     "a loop in a branch": """
         if n > {n}:
             for j, (b,) in pl.range(2, init_values=(a,)):

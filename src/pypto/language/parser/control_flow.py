@@ -289,8 +289,8 @@ def _loop_results(
     ]
 
 
-def _yielded_names(body: Sequence[ast.stmt]) -> frozenset[str]:
-    return frozenset(name for name, _ in direct_yield_names(body))
+def _yielded_names(body: Sequence[ast.stmt]) -> tuple[str, ...]:
+    return tuple(name for name, _ in direct_yield_names(body))
 
 
 def _bind_results(p: FunctionParser, results: Sequence[ir.Var], *, is_named: bool = True) -> None:
@@ -453,7 +453,7 @@ def parse_if(p: FunctionParser, node: ast.If) -> None:
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "if")
     declared = _declared_results(node)
-    frame = Frame("if", yields=Yields(), results=frozenset(declared))
+    frame = Frame("if", yields=Yields(), results=tuple(declared))
     p.frames.append(frame)
     span = p.source.head_span(node)
     try:
@@ -487,12 +487,27 @@ def _branch(
     p.names.push(guarded=True)
     p.frames[-1].branches.append(p.names.current)
     try:
-        return p.block(body, limit, is_indented=is_indented)
+        statements = p.block(body, limit, is_indented=is_indented)
+        _hand_on(p.frames[-1], statements)
+        return statements
     finally:
         if leaks:
             p.names.pop_leaking()
         else:
             p.names.pop()
+
+
+def _hand_on(frame: Frame, statements: list[ir.Stmt]) -> None:
+    """Yield at the end of a branch what its last construct yields under the same names, as an `elif` does."""
+    last = statements[-1] if statements else None
+    if not frame.results or not isinstance(last, (ir.IfStmt, ir.ForStmt, ir.WhileStmt)):
+        return
+    found = {variable.name_hint: variable for variable in last.return_vars_}
+    if all(name in found for name in frame.results):
+        assert frame.yields is not None
+        for name in frame.results:
+            frame.yields.record(name, found[name].type)
+        statements.append(ir.YieldStmt([found[name] for name in frame.results], last.span))
 
 
 def _declared_results(node: ast.If) -> dict[str, ast.expr | None]:

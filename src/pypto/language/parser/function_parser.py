@@ -90,7 +90,7 @@ class Frame:
     written_split: bool = False  # the kernel scope was written with a literal pl.split(...)
     split_mode: ir.SplitMode | None = None  # split_aiv only
     branches: list[dict[str, Binding]] = field(default_factory=list)  # of an if: the scopes of its blocks
-    results: frozenset[str] = frozenset()  # the names that yields of a loop or branch hand on
+    results: tuple[str, ...] = ()  # the names that yields of a loop or branch hand on
 
 
 @dataclass(frozen=True, slots=True)
