@@ -370,6 +370,37 @@ tensors(
     n=np.array([3], np.int32),
 )
 tensors(
+    "window_of_fewer_axes_lies_at_the_start_of_the_leading_ones",
+    "p = pl.slice(pl.neg(a), [2, 4], [1, 3])\n"
+    "o = pl.assemble(o, pl.add(p, pl.slice(a, [2, 4], [0, 0])), [0, 0])",
+    lambda a: a[0, :2, :4] - a[0, 1:3, 3:7],
+    a=floats(3, 4, 8),
+)
+tensors(
+    "clamped_windows_of_a_local_value_end_where_it_ends",
+    f"{_COUNT}t = pl.neg(a)\n"
+    "p = pl.slice(t, [4, 8], [count, 5], clamp=True)\n"
+    "o = pl.assemble(o, pl.abs(p), [0, 0])\n"
+    "q = pl.slice(t, [4, 8], [5, 0], clamp=True)\n"
+    "o = pl.assemble(o, pl.abs(q), [2, 0])",
+    lambda a, n: np.vstack([
+        np.pad(abs(a[4:6, 5:]), ((0, 0), (0, 5)), constant_values=UNTOUCHED),
+        abs(a[5:6]),
+        np.full((3, 8), UNTOUCHED, np.float32),
+    ]),
+    a=floats(6, 8),
+    n=np.array([4], np.int32),
+)  # fmt: skip
+tensors(
+    "windows_of_an_unrolled_loop_end_where_their_local_source_ends",
+    "t = pl.neg(a)\n"
+    "for j in pl.unroll(3):\n"
+    "    p = pl.slice(t, [4, 8], [j * 4, 0], valid_shape=[pl.min(10 - j * 4, 4), 8])\n"
+    "    o = pl.assemble(o, pl.mul(p, 2.0), [j * 4, 0])",
+    lambda a: np.pad(-2 * a, ((0, 2), (0, 0)), constant_values=UNTOUCHED),
+    a=floats(10, 8),
+)
+tensors(
     "element_writes_need_no_rebinding_and_are_seen_by_later_reads",
     "v = pl.read(a, [0, 0])\npl.write(o, [0, 1], v)\nw = pl.read(o, [0, 1])\npl.write(o, [1, 1], w * 2.0)",
     lambda a: _after_writes(a),

@@ -227,8 +227,7 @@ def _slice(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     """A window of memory is loaded, a window of a tile is a view of it."""
     source, shape, offset = call.args_[:3]
     valid = call.args_[3] if len(call.args_) > 3 and elements(call.args_[3]) else None
-    dropped = bool(len(call.args_) > 4 and elements(call.args_[4]))
-    if dropped and not result_shape(call):
+    if elements(shape) and not result_shape(call):
         raise ValueError(f"tensor.slice cannot drop every dimension; use tensor.read [{k.span}]")
     if k.is_memory(source):
         space = Mat if k.feeds_matrix_unit(var) else Vec
@@ -240,7 +239,7 @@ def _slice(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
         )
     else:
         window = _window_of_tile(k, call, shape, offset, valid)
-    if not dropped:
+    if len(tile_type(window).shape_) == len(result_shape(call)):
         return window
     return k.op("tile.reshape", [k.let("window", window), tuple_of(k, result_shape(call))])
 
@@ -248,14 +247,44 @@ def _slice(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
 def _window_of_tile(
     k: KernelLowering, call: ir.Call, shape: ir.Expr, offset: ir.Expr, valid: ir.Expr | None
 ) -> ir.Call:
-    """A clamped window states its valid region: tiles have no clamping of their own."""
-    args = [k.current(call.args_[0]), shape, positions(k, offset)]
-    if call.kwargs_.get("clamp") and len(result_shape(call)) == len(elements(shape)):
+    """A clamped window states its valid region: tiles have no clamping of their own. A window of fewer axes
+    than its source lies at the start of the leading ones."""
+    source = k.current(call.args_[0])
+    rank = len(elements(shape))
+    if call.kwargs_.get("clamp") and len(result_shape(call)) == rank:
         valid = tuple_of(k, _valid_shape(call.type))
-    if valid is not None:
-        args.append(positions(k, valid))
-    kwargs = {} if call.kwargs_.get("pad_value") is None else {"pad_value": call.kwargs_["pad_value"]}
-    return k.op("tile.slice", args, **kwargs)
+    missing = len(tile_type(source).shape_) - rank
+    if missing < 0:
+        source = with_rank(k, source, rank)
+    ones, zeros = ([k.index(value)] * max(missing, 0) for value in (1, 0))
+    extents = (*ones, *elements(shape))
+    starts = positions(k, tuple_of(k, (*zeros, *elements(offset))))
+    if valid is None:
+        return k.op("tile.slice", [source, tuple_of(k, extents), starts], **_pad(call))
+    region = positions(k, tuple_of(k, (*ones, *elements(valid))))
+    inside = _extents_inside(k, source, extents, elements(starts))
+    if len(extents) == 2 and not same_extents(inside, extents):
+        part = k.let("inside", k.op("tile.slice", [source, tuple_of(k, inside), starts]))
+        whole = k.op("tile.fillpad_expand", [part, tuple_of(k, extents)], pad_value=ir.PadValue.zero)
+        return k.op("tile.set_validshape", [k.let("window", whole), *elements(region)])
+    return k.op("tile.slice", [source, tuple_of(k, extents), starts, region], **_pad(call))
+
+
+def _pad(call: ir.Call) -> dict[str, Any]:
+    pad = call.kwargs_.get("pad_value")
+    return {} if pad is None else {"pad_value": pad}
+
+
+def _extents_inside(
+    k: KernelLowering, source: ir.Expr, extents: Sequence[ir.Expr], starts: Sequence[ir.Expr]
+) -> tuple[ir.Expr, ...]:
+    """The extents of a window, cut where it certainly leaves the tile: a tile has no cells out there."""
+    inside = []
+    for bound, extent, start in zip(tile_type(source).shape_, extents, starts, strict=True):
+        constants = [each.value for each in (bound, extent, start) if isinstance(each, ir.ConstInt)]
+        cut = len(constants) == 3 and constants[2] < constants[0] < constants[2] + constants[1]
+        inside.append(k.index(constants[0] - constants[2]) if cut else extent)
+    return tuple(inside)
 
 
 def _assemble(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
