@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,36 @@ def test_property_sets_print_in_enum_order_and_are_not_hashable() -> None:
 def test_a_set_holds_members_of_its_enum_only() -> None:
     with pytest.raises(TypeError, match="IRPropertySet holds IRProperty, got str"):
         passes.IRPropertySet().insert("SSAForm")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda: PassContext("x"),
+        lambda: PassContext([1]),
+        lambda: PassContext([], "BASIC"),
+        lambda: PassContext([], disabled_diagnostics=[DiagnosticCheck.UnusedVariable]),
+        lambda: PassPipeline().add_pass(None),
+        lambda: PassPipeline().run(None),
+        lambda: passes.create_program_pass(None),
+        lambda: passes.create_function_pass(None),
+        lambda: passes.create_program_pass(lambda p: p, "x", IRPropertySet()),
+        lambda: passes.create_program_pass(lambda p: 3)(ir.Program([], "P", S)),
+        lambda: PassProperties(1, 2, 3),
+        lambda: IRPropertySet().contains("SSAForm"),
+        lambda: IRPropertySet().union_with(DiagnosticCheckSet()),
+        lambda: VerificationInstrument("BEFORE"),
+        lambda: CallbackInstrument(3),
+        lambda: passes.ReportInstrument(3),
+        lambda: passes.DiagnosticInstrument([]),
+        lambda: passes.run_verifier([]),
+        lambda: passes.verify_properties(IRPropertySet(), None, "x"),
+        lambda: passes.runtime_kind_to_name("host_build_graph"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused_where_it_is_given(misuse: Callable[[], object]) -> None:
+    with pytest.raises(TypeError):
+        misuse()
 
 
 def test_set_methods_make_new_sets() -> None:

@@ -12,10 +12,12 @@ Calling a pass fires the instruments of the active context. It verifies nothing:
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import NoneType
 
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.core.garbage import paused_gc
+from pypto.ir.node import expect
 from pypto.passes.context import PassContext
 from pypto.passes.properties import IRProperty, IRPropertySet, property_set
 
@@ -49,6 +51,8 @@ class PassProperties:
         invalidated: IRPropertySet | None = None,
         nominal: IRPropertySet | None = None,
     ) -> None:
+        for given in (required, produced, invalidated, nominal):
+            expect(given, (IRPropertySet, NoneType), "PassProperties: a set")
         self.required = required if required is not None else IRPropertySet()
         self.produced = produced if produced is not None else IRPropertySet()
         self.invalidated = invalidated if invalidated is not None else IRPropertySet()
@@ -72,8 +76,7 @@ class Pass:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         """Run the pass; the instruments of the active context see the program before and after."""
-        if not isinstance(program, ir.Program):
-            raise TypeError(f"pass '{self._name}' takes a Program, got {type(program).__name__}")
+        expect(program, ir.Program, f"the input of pass '{self._name}'")
         context = PassContext.current()
         instruments = context.get_instruments() if context is not None else []
         for instrument in instruments:
@@ -82,6 +85,7 @@ class Pass:
             result = self._transform(program)
         if result is None:
             raise internal_error(f"Pass '{self._name}' returned a null program")
+        expect(result, ir.Program, f"the result of pass '{self._name}'")
         for instrument in instruments:
             instrument.run_after_pass(self, result)
         return result
@@ -114,6 +118,10 @@ def create_program_pass(
     transform: ProgramTransform, name: str = "", properties: PassProperties | None = None
 ) -> Pass:
     """Make a pass from a transform of whole programs."""
+    if not callable(transform):
+        raise TypeError(f"a pass needs a callable transform, got {type(transform).__name__}")
+    expect(name, str, "the name of a pass")
+    expect(properties, (PassProperties, NoneType), "the properties of a pass")
     declared = properties if properties is not None else PassProperties()
     result = Pass.__new__(Pass)
     result._transform = transform
@@ -129,6 +137,8 @@ def create_function_pass(
     transform: FunctionTransform, name: str = "", properties: PassProperties | None = None
 ) -> Pass:
     """Make a pass that transforms every function of a program, in the order of their names."""
+    if not callable(transform):
+        raise TypeError(f"a pass needs a callable transform, got {type(transform).__name__}")
     pass_name = name or "FunctionPass"
 
     def transform_program(program: ir.Program) -> ir.Program:

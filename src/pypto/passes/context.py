@@ -11,10 +11,11 @@ import functools
 import os
 import threading
 from collections.abc import Sequence
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pypto.core.errors import internal_error
+from pypto.ir.node import expect, expect_all
 from pypto.passes.properties import EnumSet
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class DiagnosticCheckSet(EnumSet[DiagnosticCheck]):
 
 def runtime_kind_to_name(kind: RuntimeKind) -> str:
     """Return the name users type for a runtime kind, e.g. `tensormap_and_ringbuffer`."""
+    expect(kind, RuntimeKind, "runtime")
     return kind.name.lower()
 
 
@@ -131,7 +133,14 @@ class PassContext:
         enable_pypto_l0c_double_buffer: bool = False,
         runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER,
     ) -> None:
-        self._instruments = tuple(instruments)
+        from pypto.passes.instruments import PassInstrument
+
+        self._instruments = expect_all(instruments, PassInstrument, "PassContext.instruments")
+        expect(verification_level, VerificationLevel, "PassContext.verification_level")
+        expect(diagnostic_phase, DiagnosticPhase, "PassContext.diagnostic_phase")
+        expect(disabled_diagnostics, (DiagnosticCheckSet, NoneType), "PassContext.disabled_diagnostics")
+        expect(memory_planner, MemoryPlanner, "PassContext.memory_planner")
+        expect(runtime, RuntimeKind, "PassContext.runtime")
         self._verification_level = verification_level
         self._diagnostic_phase = diagnostic_phase
         self._disabled = (

@@ -6,11 +6,14 @@ pass that is called directly. `CallbackInstrument` is the extension point for us
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from pypto import ir
 from pypto.core.errors import Error
+from pypto.ir.node import expect
 from pypto.passes.context import DiagnosticCheckSet, DiagnosticPhase, VerificationMode
 from pypto.passes.diagnostics import (
     DiagnosticCheckRegistry,
@@ -54,6 +57,7 @@ class VerificationInstrument(PassInstrument):
 
     def __init__(self, mode: VerificationMode) -> None:
         super().__init__()
+        expect(mode, VerificationMode, "VerificationInstrument.mode")
         self._mode = mode
 
     def run_before_pass(self, pass_obj: Pass, program: ir.Program) -> None:
@@ -86,6 +90,9 @@ class CallbackInstrument(PassInstrument):
         name: str = "CallbackInstrument",
     ) -> None:
         super().__init__()
+        for callback in (before_pass, after_pass):
+            expect(callback, (Callable, NoneType), "CallbackInstrument: a callback")  # type: ignore[arg-type]
+        expect(name, str, "CallbackInstrument.name")
         self._before_pass = before_pass
         self._after_pass = after_pass
         self._name = name
@@ -108,9 +115,9 @@ class CallbackInstrument(PassInstrument):
 class ReportInstrument(PassInstrument):
     """Observes nothing; tells the diagnostics channel where reports go."""
 
-    def __init__(self, output_dir: str) -> None:
+    def __init__(self, output_dir: str | os.PathLike[str]) -> None:
         super().__init__()
-        self._output_dir = str(output_dir)
+        self._output_dir = os.fspath(output_dir)
 
     def get_output_dir(self) -> str:
         """Return the directory of the reports."""
@@ -126,6 +133,7 @@ class DiagnosticInstrument(PassInstrument):
 
     def __init__(self, checks: DiagnosticCheckSet | None = None) -> None:
         super().__init__()
+        expect(checks, (DiagnosticCheckSet, NoneType), "DiagnosticInstrument.checks")
         self._checks = DiagnosticCheckRegistry.get_all_checks() if checks is None else checks.copy()
         self._has_seen_input = False
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import NoneType
+
 from pypto import ir
+from pypto.ir.node import expect
 from pypto.passes.base import Pass, create_program_pass
 from pypto.passes.context import (
     DiagnosticPhase,
@@ -36,6 +39,7 @@ class PassPipeline:
 
     def add_pass(self, pass_obj: Pass) -> None:
         """Append a pass."""
+        expect(pass_obj, Pass, "PassPipeline.add_pass")
         self._passes.append(pass_obj)
 
     def get_passes(self) -> list[Pass]:
@@ -48,6 +52,7 @@ class PassPipeline:
 
     def run(self, program: ir.Program) -> ir.Program:
         """Run all passes; raises `pypto.Error` if a verified property does not hold."""
+        expect(program, ir.Program, "PassPipeline.run: the program")
         channel = _Channel.open()
         verification = _Verification() if _level() is not VerificationLevel.NONE else None
         channel.check(DiagnosticPhase.PRE_PIPELINE, program, _INPUT)
@@ -118,6 +123,7 @@ class _Verification:
 
 def run_verifier(properties: IRPropertySet | None = None) -> Pass:
     """Make a pass that verifies `properties` (by default `get_default_verify_properties()`)."""
+    expect(properties, (IRPropertySet, NoneType), "the properties to verify")
     checked = get_default_verify_properties() if properties is None else properties.copy()
 
     def verify(program: ir.Program) -> ir.Program:

@@ -88,19 +88,27 @@ class EnumSet(Generic[E]):
         result._members.update(members)
         return result
 
-    def insert(self, member: E) -> None:
-        """Add one member."""
+    def _member(self, member: E) -> E:
         if not isinstance(member, self.KIND):
             raise TypeError(f"{type(self).__name__} holds {self.KIND.__name__}, got {type(member).__name__}")
-        self._members.add(member)
+        return member
+
+    def _same(self, other: EnumSet[E]) -> set[E]:
+        if type(other) is not type(self):
+            raise TypeError(f"{type(self).__name__} combines with its like, got {type(other).__name__}")
+        return other._members
+
+    def insert(self, member: E) -> None:
+        """Add one member."""
+        self._members.add(self._member(member))
 
     def remove(self, member: E) -> None:
         """Drop one member; an absent one is no error."""
-        self._members.discard(member)
+        self._members.discard(self._member(member))
 
     def contains(self, member: E) -> bool:
         """Say whether `member` is in the set."""
-        return member in self._members
+        return self._member(member) in self._members
 
     def empty(self) -> bool:
         """Say whether the set has no members."""
@@ -108,11 +116,11 @@ class EnumSet(Generic[E]):
 
     def difference(self, other: Self) -> Self:
         """Return the members that `other` lacks."""
-        return type(self).of(self._members - other._members)
+        return type(self).of(self._members - self._same(other))
 
     def union_with(self, other: Self) -> Self:
         """Return the members of either set."""
-        return type(self).of(self._members | other._members)
+        return type(self).of(self._members | self._same(other))
 
     def to_list(self) -> list[E]:
         """Return the members in declaration order."""
@@ -150,11 +158,11 @@ class IRPropertySet(EnumSet[IRProperty]):
 
     def contains_all(self, other: IRPropertySet) -> bool:
         """Say whether every member of `other` is in this set."""
-        return self._members >= other._members
+        return self._members >= self._same(other)
 
     def intersection(self, other: IRPropertySet) -> IRPropertySet:
         """Return the members of both sets."""
-        return IRPropertySet.of(self._members & other._members)
+        return IRPropertySet.of(self._members & self._same(other))
 
 
 def property_set(*members: IRProperty) -> IRPropertySet:

@@ -15,6 +15,7 @@ from pypto.ir.arith.modular_set import ModularSetAnalyzer
 from pypto.ir.arith.rewrite_simplify import RewriteSimplifier
 from pypto.ir.arith.transitive_comparison import CompareResult, TransitiveComparisonAnalyzer
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstInt, Expr, Var
+from pypto.ir.node import expect
 
 _COMPARISONS: dict[type[Expr], CompareResult] = {
     nodes.Eq: CompareResult.kEQ,
@@ -80,6 +81,8 @@ class Analyzer:
             ValueError: the range is empty.
             TypeError: an end of the range is an expression.
         """
+        expect(var, Var, "Analyzer.bind: the variable")
+        expect(value, (Expr, int), "Analyzer.bind: the value")
         if hi_exclusive is not None and not (isinstance(value, int) and isinstance(hi_exclusive, int)):
             raise TypeError(f"bind of '{var.name_hint}': the ends of a range are integers")
         if isinstance(value, Expr):

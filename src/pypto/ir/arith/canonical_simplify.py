@@ -22,6 +22,7 @@ from pypto.ir.arith.rewrite_simplify import is_opaque, with_operands
 from pypto.ir.arith.rule_compiler import same_expr
 from pypto.ir.arith.traversal import operands_of
 from pypto.ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
+from pypto.ir.node import expect
 
 Key = tuple[Expr, float, int]  # index, U (an int, or infinite without a modulus), L
 
@@ -79,6 +80,7 @@ class CanonicalSimplifier:
 
     def __call__(self, expr: Expr) -> Expr:
         """Return the canonical form; the same object if it already has it."""
+        expect(expr, Expr, "the expression to simplify")
         return _Run(self._substituted).simplify(expr)
 
     def update(self, var: Var, value: Expr | None) -> None:

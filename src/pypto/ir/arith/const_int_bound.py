@@ -16,6 +16,7 @@ from pypto.ir import expr as nodes
 from pypto.ir.arith.fold import is_int
 from pypto.ir.arith.traversal import evaluate
 from pypto.ir.expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, Var
+from pypto.ir.node import expect
 from pypto.ir.types import ScalarType
 
 _POS_INF = 2**63 - 1
@@ -133,6 +134,7 @@ class ConstIntBoundAnalyzer:
 
     def update(self, var: Var, bound: ConstIntBound) -> None:
         """Replace the bound of a variable; raises ValueError if it is empty."""
+        expect(bound, ConstIntBound, "the bound of a variable")
         if bound.min_value > bound.max_value:
             raise ValueError(
                 f"bound of '{var.name_hint}' is empty: min {bound.min_value} > max {bound.max_value}"

@@ -17,6 +17,7 @@ from pypto.ir.arith.fold import binary, fold_const, is_float, is_int
 from pypto.ir.arith.rules import RULES
 from pypto.ir.arith.traversal import operands_of
 from pypto.ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr, Var
+from pypto.ir.node import expect
 
 if TYPE_CHECKING:
     from pypto.ir.arith.const_int_bound import ConstIntBoundAnalyzer
@@ -71,6 +72,7 @@ class RewriteSimplifier:
         """Return the simplified expression; the same object if nothing applies."""
         if isinstance(expr, Var):
             return self._substituted.get(expr, expr)
+        expect(expr, Expr, "the expression to simplify")
         return _Run(self._bounds, self._substituted).simplify(expr)
 
     def update(self, var: Var, value: Expr | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pypto.ir.expr import BinaryExpr, Expr, UnaryExpr
+from pypto.ir.node import expect
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ def evaluate(root: Expr, known: dict[Expr, T], leave: Callable[[Expr], T]) -> T:
     """
     if root in known:
         return known[root]
+    expect(root, Expr, "the expression to analyze")
     pending = [root]
     while pending:
         node = pending[-1]

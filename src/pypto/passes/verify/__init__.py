@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from pypto import ir
 from pypto.core.errors import Error
+from pypto.ir.node import expect
 from pypto.passes.diagnostics import Diagnostic, generate_report, has_errors
 from pypto.passes.properties import IRProperty, IRPropertySet
 from pypto.passes.verify.codes import SSAErrorType
@@ -75,6 +76,8 @@ class PropertyVerifierRegistry:
     @staticmethod
     def verify(properties: IRPropertySet, program: ir.Program) -> list[Diagnostic]:
         """Run the verifiers in the order of the properties and collect everything."""
+        expect(properties, IRPropertySet, "the properties to verify")
+        expect(program, ir.Program, "the program to verify")
         found: list[Diagnostic] = []
         for each in properties:
             module = _MODULES.get(each)
