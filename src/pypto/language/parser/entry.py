@@ -111,9 +111,14 @@ def source_lines_attached(fallback: list[str] | None = None, of: str | None = No
     except ParserError as error:
         filename = error.span["filename"] if error.span is not None else None
         if error.source_lines is None and fallback is not None and filename in (None, of):
-            error.source_lines = fallback if fallback[-1] else fallback[:-1]  # a last line end starts no line
+            error.source_lines = _lines_of(fallback)
         if error.source_lines is None:
             known = load_source(filename) if filename else None
             lines = known.lines if known is not None else linecache.getlines(filename or "")
-            error.source_lines = [line.rstrip("\n") for line in lines] or fallback
+            error.source_lines = _lines_of([line.rstrip("\n") for line in lines]) or fallback
         raise
+
+
+def _lines_of(split: list[str]) -> list[str]:
+    """The lines of a text that was split at its line ends; the last one starts no line."""
+    return split if not split or split[-1] else split[:-1]
