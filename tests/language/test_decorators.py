@@ -203,8 +203,9 @@ FUNC_ATTR_ERRORS = {
 @pytest.mark.parametrize("body", FUNC_ATTR_ERRORS)
 def test_func_attr_misuse_is_reported(body):
     code = f"@pl.function\ndef f(x: {T64}):\n    {body}\n    return x\n"
-    with pytest.raises(ParserSyntaxError, match=FUNC_ATTR_ERRORS[body]):
+    with pytest.raises(ParserSyntaxError, match=FUNC_ATTR_ERRORS[body]) as caught:
         pl.parse(code)
+    assert caught.value.hint
 
 
 def test_bare_name_in_func_attr_is_never_a_captured_value():

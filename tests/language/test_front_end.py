@@ -553,7 +553,10 @@ def test_source_lines_end_with_the_last_line_of_the_text():
 def test_source_lines_end_with_the_last_line_of_a_program_given_with_python_dash_c():
     code = f"import pypto.language as pl\n{FUNCTION.replace('return x', 'return zz')}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-5:-3] == ["4 |     return zz", "  |            ^^ Undefined variable 'zz'"]
+    assert done.stderr.splitlines()[-5:-3] == [
+        "4 |     return zz",
+        "  |            ^^ Undefined variable 'zz'",
+    ]
 
 
 def test_texts_are_parsed_by_several_threads_at_once():

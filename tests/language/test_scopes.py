@@ -42,8 +42,9 @@ def calls(body, params=XO):
 
 
 def rejects(body, error, message, params=f"{XO}, {TASK}"):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         main_of(body, params=params, kernels=KERNELS)
+    assert caught.value.hint or caught.value.note
 
 
 # -- pl.at ---------------------------------------------------------------------------------------------------
@@ -346,8 +347,9 @@ def test_split_aiv_is_wrapped_unless_it_is_in_a_kernel():
     ],
 )  # fmt: skip
 def test_bad_split_aiv(code, message):
-    with pytest.raises(ParserSyntaxError, match=message):
+    with pytest.raises(ParserSyntaxError, match=message) as caught:
         statements(T, f"{code}\nreturn t")
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("prefix", ["pl", "pl.tile", "pl.tensor"])

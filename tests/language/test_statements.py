@@ -91,8 +91,9 @@ def test_symbolic_extents_are_simplified_before_types_are_compared():
     ],
 )
 def test_unsupported_statements(body, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         statements(X, f"{body}\nreturn x")
+    assert caught.value.hint
 
 
 def test_tuple_unpacking_goes_through_a_temporary():
@@ -198,8 +199,9 @@ def test_tile_element_read():
     ],
 )
 def test_bad_reads(params, index, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         statements(params, f"v = {index}\nreturn v")
+    assert caught.value.hint
 
 
 # -- writes --------------------------------------------------------------------------------------------------
@@ -264,8 +266,9 @@ def test_array_write_restamps_a_literal():
     ],
 )  # fmt: skip
 def test_bad_writes(params, body, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         statements(params, f"{body}\nreturn")
+    assert caught.value.hint
 
 
 def test_subscript_writes_need_non_ssa_source():
@@ -396,8 +399,9 @@ def test_loop_kinds_and_attrs():
     ],
 )
 def test_bad_loop_headers(header, message):
-    with pytest.raises(ParserSyntaxError, match=message):
+    with pytest.raises(ParserSyntaxError, match=message) as caught:
         statements(f"{X}, {S}", f"for {header}:\n    pass\nreturn x")
+    assert caught.value.hint
 
 
 def test_else_on_a_loop_is_rejected():
@@ -442,8 +446,9 @@ def test_while_iterator_carries_values():
     ],
 )  # fmt: skip
 def test_bad_while_loops(code, message):
-    with pytest.raises(ParserSyntaxError, match=message):
+    with pytest.raises(ParserSyntaxError, match=message) as caught:
         statements(S, f"{code}\nreturn s")
+    assert caught.value.hint
 
 
 # -- if ------------------------------------------------------------------------------------------------------

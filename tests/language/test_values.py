@@ -433,8 +433,9 @@ def test_return_annotations():
 )
 def test_bad_annotations(annotation, message):
     prelude = "NUMBER = 3\nWORDS = [1, 'a']\nTEXT = 'x'\nLAYOUT = pl.DN\n"
-    with pytest.raises(ParserTypeError, match=message):
+    with pytest.raises(ParserTypeError, match=message) as caught:
         types_of(annotation, prelude=prelude)
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -642,8 +643,9 @@ def test_memref_slots():
     ],
 )
 def test_memref_misuse(memref, message):
-    with pytest.raises(ParserTypeError, match=message):
+    with pytest.raises(ParserTypeError, match=message) as caught:
         types_of(f"pl.Tile[[4, 4], pl.FP32, {memref}, pl.Mem.Vec]")
+    assert caught.value.hint
 
 
 def test_later_allocation_adopts_the_pointer_of_the_signature():

@@ -45,7 +45,9 @@ def parse_assign(p: FunctionParser, node: ast.Assign) -> None:
     elif isinstance(target, ast.Subscript):
         if is_window_buffer_call(value):
             raise ParserSyntaxError(
-                "A window buffer must be assigned to a single variable name", span=p.span(node)
+                "A window buffer must be assigned to a single variable name",
+                span=p.span(node),
+                hint="Write buffer = pld.alloc_window_buffer(...)",
             )
         name, new_value = parse_subscript_write(p, node, target)
         let(p, name, new_value, p.span(node), node)
@@ -71,7 +73,9 @@ def parse_annotated_assign(p: FunctionParser, node: ast.AnnAssign) -> None:
     if not isinstance(node.target, ast.Name):
         if is_submit(node.value):
             raise ParserSyntaxError(
-                "An annotated submit must target a simple variable name", span=p.span(node)
+                "An annotated submit must target a simple variable name",
+                span=p.span(node),
+                hint="Write result: T = pl.submit(self.kernel, ...)",
             )
         raise ParserSyntaxError(
             "Only simple variable assignments supported with annotations",
@@ -251,7 +255,9 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
         return
     if is_window_buffer_call(value):
         raise ParserSyntaxError(
-            "A window buffer must be assigned to a single variable name", span=p.span(node)
+            "A window buffer must be assigned to a single variable name",
+            span=p.span(node),
+            hint="Write buffer = pld.alloc_window_buffer(...)",
         )
     names = _target_names(p, target.elts)
     if is_yield(value):
@@ -331,7 +337,11 @@ def _unpack_submit(p: FunctionParser, node: ast.Assign, target: ast.Tuple, call:
         )
     results, task_id = target.elts
     if not isinstance(task_id, ast.Name):
-        raise ParserSyntaxError("The task_id target must be a plain variable name", span=p.span(task_id))
+        raise ParserSyntaxError(
+            "The task_id target must be a plain variable name",
+            span=p.span(task_id),
+            hint="Write out, tid = pl.submit(self.kernel, ...)",
+        )
     names = _submit_result_names(p, results)
     submit = parse_submit(p, call)
     assert isinstance(submit.type, ir.TupleType) and isinstance(submit.op, ir.GlobalVar)
@@ -340,6 +350,7 @@ def _unpack_submit(p: FunctionParser, node: ast.Assign, target: ast.Tuple, call:
         raise ParserTypeError(
             f"{name}(...) unpacks {len(names)} result value(s) but kernel '{submit.op.name}' returns {count}",
             span=p.span(node),
+            hint="Write one name per result, and one for the task id",
         )
     _emit_unpacked(p, node, submit, names, task_id.id)
 
@@ -349,11 +360,15 @@ def _submit_result_names(p: FunctionParser, results: ast.expr) -> list[str]:
         return [results.id]
     if not isinstance(results, (ast.Tuple, ast.List)):
         raise ParserSyntaxError(
-            "The result target must be a variable name or a tuple of names", span=p.span(results)
+            "The result target must be a variable name or a tuple of names",
+            span=p.span(results),
+            hint="Write (a, b), tid = pl.submit(self.kernel, ...)",
         )
     if not all(isinstance(element, ast.Name) for element in results.elts):
         raise ParserSyntaxError(
-            "The result tuple must contain plain variable names only", span=p.span(results)
+            "The result tuple must contain plain variable names only",
+            span=p.span(results),
+            hint="Write (a, b), tid = pl.submit(self.kernel, ...)",
         )
     return [element.id for element in results.elts if isinstance(element, ast.Name)]
 

@@ -42,7 +42,11 @@ def parse_for(p: FunctionParser, node: ast.For) -> None:
             hint="Write: for i in pl.range(n):",
         )
     if node.orelse:
-        raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
+        raise ParserSyntaxError(
+            "'else' on a loop is not supported",
+            span=p.span(node.orelse[0]),
+            hint="Write its statements behind the loop",
+        )
     handler(p, node, call)
 
 
@@ -98,11 +102,17 @@ def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | Non
         return target.id, None
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         raise ParserSyntaxError(
-            "For loop target must be a simple name or: (loop_var, (iter_args...))", span=p.span(target)
+            "For loop target must be a simple name or: (loop_var, (iter_args...))",
+            span=p.span(target),
+            hint="Write for i in pl.range(n): or for i, (a, b) in pl.range(n, init_values=(x, y)):",
         )
     loop_var, carried = target.elts
     if not isinstance(loop_var, ast.Name):
-        raise ParserSyntaxError("Loop variable must be a simple name", span=p.span(loop_var))
+        raise ParserSyntaxError(
+            "Loop variable must be a simple name",
+            span=p.span(loop_var),
+            hint="Write for i, (a, b) in pl.range(n, init_values=(x, y)):",
+        )
     if not isinstance(carried, ast.Tuple):
         raise ParserSyntaxError(
             "Iter args must be a tuple", span=p.span(carried), hint="Write: for i, (acc,) in pl.range(...)"
@@ -113,7 +123,11 @@ def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | Non
 def _iter_arg_names(p: FunctionParser, node: ast.Tuple) -> list[str]:
     for element in node.elts:
         if not isinstance(element, ast.Name):
-            raise ParserSyntaxError("Iter arg must be a simple name", span=p.span(element))
+            raise ParserSyntaxError(
+                "Iter arg must be a simple name",
+                span=p.span(element),
+                hint="Write for i, (a, b) in pl.range(n, init_values=(x, y)):",
+            )
     return [element.id for element in node.elts if isinstance(element, ast.Name)]
 
 
@@ -129,10 +143,16 @@ def _check_counts(p: FunctionParser, node: ast.For, names: Sequence[str], inits:
 def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.Expr, ir.Expr]:
     count = len(call.args)
     if count == 0:
-        raise ParserSyntaxError(f"pl.{kind}() requires at least 1 argument", span=p.span(call))
+        raise ParserSyntaxError(
+            f"pl.{kind}() requires at least 1 argument",
+            span=p.span(call),
+            hint=f"Write pl.{kind}(stop), pl.{kind}(start, stop) or pl.{kind}(start, stop, step)",
+        )
     if count > 3:
         raise ParserSyntaxError(
-            f"pl.{kind}() takes at most 3 positional arguments, got {count}", span=p.span(call)
+            f"pl.{kind}() takes at most 3 positional arguments, got {count}",
+            span=p.span(call),
+            hint=f"Write pl.{kind}(stop), pl.{kind}(start, stop) or pl.{kind}(start, stop, step)",
         )
     values = [_bound(p, argument, kind) for argument in call.args]
     span = p.span(call)
@@ -152,7 +172,9 @@ def _bound(p: FunctionParser, node: ast.expr, kind: str) -> ir.Expr:
         )
     if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
         raise ParserTypeError(
-            f"The bounds of pl.{kind}() must be integer scalars, got {value.type}", span=p.span(node)
+            f"The bounds of pl.{kind}() must be integer scalars, got {value.type}",
+            span=p.span(node),
+            hint="Convert it with pl.cast(value, pl.INDEX)",
         )
     return value
 
@@ -174,7 +196,9 @@ def _check_step(p: FunctionParser, call: ast.Call, kind: str, step: ir.Expr) -> 
     if not (isinstance(step, ir.ConstInt) and step.value == 0):
         return
     if kind == "unroll":
-        raise ParserSyntaxError("pl.unroll() step cannot be zero", span=p.span(call))
+        raise ParserSyntaxError(
+            "pl.unroll() step cannot be zero", span=p.span(call), hint="Use a step above or below zero"
+        )
     warnings.warn(
         f"The step of pl.{kind}() is 0, so the loop never runs: {ast.unparse(call)} at {p.span(call)}",
         UserWarning,
@@ -192,12 +216,18 @@ def _loop_keywords(p: FunctionParser, call: ast.Call, kind: str) -> tuple[list[i
         if keyword.arg == "init_values":
             inits = _init_values(p, value, "init_values must be a list or tuple")
             if kind == "unroll" and inits:
-                raise ParserSyntaxError("pl.unroll() cannot be combined with init_values", span=p.span(value))
+                raise ParserSyntaxError(
+                    "pl.unroll() cannot be combined with init_values",
+                    span=p.span(value),
+                    hint="Assign the carried names in the body: they are known after each copy",
+                )
         elif keyword.arg == "stage" and kind == "pipeline":
             stage = _stage(p, value)
         elif keyword.arg == "stage":
             raise ParserSyntaxError(
-                f"stage= is only supported on pl.pipeline(), not pl.{kind}()", span=p.span(value)
+                f"stage= is only supported on pl.pipeline(), not pl.{kind}()",
+                span=p.span(value),
+                hint="Write pl.pipeline(..., stage=n)",
             )
         elif keyword.arg == "attrs":
             attrs = _loop_attrs(p, value)
@@ -217,29 +247,47 @@ def _loop_keywords(p: FunctionParser, call: ast.Call, kind: str) -> tuple[list[i
 
 def _init_values(p: FunctionParser, node: ast.expr, message: str) -> list[ir.Expr]:
     if not isinstance(node, (ast.List, ast.Tuple)):
-        raise ParserSyntaxError(message, span=p.span(node))
+        raise ParserSyntaxError(message, span=p.span(node), hint="Write init_values=(x, y)")
     return [p.expr(element) for element in node.elts]
 
 
 def _stage(p: FunctionParser, node: ast.expr) -> int:
     value = p.closure.fold(node, p.names.__contains__)
     if value is NOT_FOUND or isinstance(value, bool) or not isinstance(value, int):
-        raise ParserSyntaxError("stage must be a compile-time constant integer", span=p.span(node))
+        raise ParserSyntaxError(
+            "stage must be a compile-time constant integer",
+            span=p.span(node),
+            hint="Use a literal or an int that exists where the decorator is applied",
+        )
     if value < 1:
-        raise ParserSyntaxError(f"stage must be >= 1, got {value}", span=p.span(node))
+        raise ParserSyntaxError(
+            f"stage must be >= 1, got {value}",
+            span=p.span(node),
+            hint="stage is the number of buffers that iterations take turns in",
+        )
     return value
 
 
 def _loop_attrs(p: FunctionParser, node: ast.expr) -> dict[str, Any]:
     if not isinstance(node, ast.Dict):
-        raise ParserSyntaxError("attrs must be a dict literal", span=p.span(node))
+        raise ParserSyntaxError(
+            "attrs must be a dict literal", span=p.span(node), hint='Write attrs={"key": value}'
+        )
     attrs: dict[str, Any] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-            raise ParserSyntaxError("attrs keys must be string literals", span=p.span(key or value))
+            raise ParserSyntaxError(
+                "attrs keys must be string literals",
+                span=p.span(key or value),
+                hint='Write attrs={"key": value}',
+            )
         constant = p.closure.fold(value, lambda name: True)
         if not isinstance(constant, (bool, int, float, str)):
-            raise ParserSyntaxError(f"Unsupported value type for attrs key '{key.value}'", span=p.span(value))
+            raise ParserSyntaxError(
+                f"Unsupported value type for attrs key '{key.value}'",
+                span=p.span(value),
+                hint="Attributes of a loop hold numbers, bools and text",
+            )
         attrs[key.value] = constant
     return attrs
 
@@ -334,7 +382,11 @@ def _emit_compound(p: FunctionParser, stmt: ir.Stmt, comments: list[str]) -> Non
 def parse_while(p: FunctionParser, node: ast.While) -> None:
     """`while condition:` without carried values; names of the body leak."""
     if node.orelse:
-        raise ParserSyntaxError("'else' on a loop is not supported", span=p.span(node.orelse[0]))
+        raise ParserSyntaxError(
+            "'else' on a loop is not supported",
+            span=p.span(node.orelse[0]),
+            hint="Write its statements behind the loop",
+        )
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "while")
     frame = Frame("while", yields=Yields())
@@ -389,7 +441,11 @@ def _parse_while_iterator(p: FunctionParser, node: ast.For, call: ast.Call) -> N
 def _while_init_values(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
     span = p.span(call)
     if call.args:
-        raise ParserSyntaxError("pl.while_() takes no positional arguments", span=span)
+        raise ParserSyntaxError(
+            "pl.while_() takes no positional arguments",
+            span=span,
+            hint="Write for (a,) in pl.while_(init_values=(x,)):",
+        )
     inits: list[ir.Expr] = []
     for keyword in call.keywords:
         if keyword.arg != "init_values":
@@ -412,14 +468,22 @@ def _while_condition(p: FunctionParser, node: ast.For) -> ast.expr:
     conditions = [stmt for stmt in node.body if _is_cond(stmt)]
     if not _is_cond(node.body[0]):
         raise ParserSyntaxError(
-            "First statement in pl.while_() body must be pl.cond(condition)", span=p.span(node.body[0])
+            "First statement in pl.while_() body must be pl.cond(condition)",
+            span=p.span(node.body[0]),
+            hint="Write pl.cond(condition) as the first line of the body",
         )
     if len(conditions) > 1:
-        raise ParserSyntaxError("pl.cond() can only be the first statement", span=p.span(conditions[1]))
+        raise ParserSyntaxError(
+            "pl.cond() can only be the first statement",
+            span=p.span(conditions[1]),
+            hint="Combine conditions with and, or, not",
+        )
     first = node.body[0]
     assert isinstance(first, ast.Expr) and isinstance(first.value, ast.Call)
     if len(first.value.args) != 1 or first.value.keywords:
-        raise ParserSyntaxError("pl.cond() requires exactly 1 argument", span=p.span(first))
+        raise ParserSyntaxError(
+            "pl.cond() requires exactly 1 argument", span=p.span(first), hint="Write pl.cond(condition)"
+        )
     return first.value.args[0]
 
 

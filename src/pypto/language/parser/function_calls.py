@@ -8,6 +8,7 @@ from typing import Any
 from pypto import ir
 from pypto.ir.return_types import deduce_call_return_type, types_of_first_return
 from pypto.ir.rewrite import Substitution, is_static_type
+from pypto.language.adir import NAME_TO_DIRECTION
 from pypto.language.parser.attr_values import attr_items, attr_value, direction_marker
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UndefinedVariableError
 from pypto.language.parser.function_parser import FunctionParser
@@ -120,7 +121,9 @@ def specialised_arguments(
             others.append(keyword)
         elif keyword.arg in given:
             raise ParserTypeError(
-                f"Function '{callee.__name__}' got two values for '{keyword.arg}'", span=p.span(keyword.value)
+                f"Function '{callee.__name__}' got two values for '{keyword.arg}'",
+                span=p.span(keyword.value),
+                hint="Give each argument once",
             )
         else:
             given[keyword.arg] = keyword.value
@@ -222,6 +225,7 @@ def dispatch_attrs(p: FunctionParser, node: ast.expr, args: list[ir.Expr]) -> di
                     f"attrs['arg_directions'] must match positional arg count: {len(directions)} directions "
                     f"for {len(args)} arguments",
                     span=p.span(value),
+                    hint="Write one direction per argument",
                 )
             if directions:
                 attrs[key] = directions
@@ -240,17 +244,25 @@ def dispatch_attrs(p: FunctionParser, node: ast.expr, args: list[ir.Expr]) -> di
 
 def _directions(p: FunctionParser, node: ast.expr) -> list[ir.ArgDirection]:
     if not isinstance(node, ast.List):
-        raise ParserTypeError("attrs['arg_directions'] must be a list literal", span=p.span(node))
+        raise ParserTypeError(
+            "attrs['arg_directions'] must be a list literal",
+            span=p.span(node),
+            hint="Write [pl.adir.input, ...], one per argument",
+        )
     found: list[ir.ArgDirection] = []
     for element in node.elts:
         if not (isinstance(element, ast.Attribute) and last_name(element.value) == "adir"):
             raise ParserTypeError(
-                "attrs['arg_directions'] must contain 'pl.adir.<name>' references only", span=p.span(element)
+                "attrs['arg_directions'] must contain 'pl.adir.<name>' references only",
+                span=p.span(element),
+                hint="Write [pl.adir.input, ...], one per argument",
             )
         direction = direction_marker(element)
         if direction is None:
             raise ParserTypeError(
-                f"Unknown call-site direction marker 'pl.adir.{element.attr}'", span=p.span(element)
+                f"Unknown call-site direction marker 'pl.adir.{element.attr}'",
+                span=p.span(element),
+                hint="Valid names: " + ", ".join(sorted(NAME_TO_DIRECTION)),
             )
         found.append(direction)
     return found

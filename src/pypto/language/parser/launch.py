@@ -20,11 +20,15 @@ def bool_literal(p: FunctionParser, node: ast.expr, name: str) -> bool:
 def name_hint_literal(p: FunctionParser, node: ast.expr) -> str:
     """A string literal that can be (part of) a function name."""
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-        raise ParserSyntaxError("'name_hint' argument must be a string literal", span=p.span(node))
+        raise ParserSyntaxError(
+            "'name_hint' argument must be a string literal", span=p.span(node), hint="Write name_hint='name'"
+        )
     hint = node.value
     if hint and (not hint.isidentifier() or python_keywords.iskeyword(hint)):
         raise ParserSyntaxError(
-            f"'name_hint' must be a valid non-keyword identifier, got {hint!r}", span=p.span(node)
+            f"'name_hint' must be a valid non-keyword identifier, got {hint!r}",
+            span=p.span(node),
+            hint="Use letters, digits and underscores",
         )
     return hint
 
@@ -41,6 +45,8 @@ def parse_core_num(p: FunctionParser, node: ast.expr, owner: str) -> ir.Expr:
         )
     if isinstance(found, ir.ConstInt) and found.value <= 0:
         raise ParserSyntaxError(
-            f"{owner}() core_num must be a positive integer, got {found.value}", span=p.span(node)
+            f"{owner}() core_num must be a positive integer, got {found.value}",
+            span=p.span(node),
+            hint="It is the number of blocks to run",
         )
     return found

@@ -365,7 +365,9 @@ def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
     attrs: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise UnsupportedFeatureError("Unsupported **kwargs in an operation call", span=p.span(node))
+            raise UnsupportedFeatureError(
+                "Unsupported **kwargs in an operation call", span=p.span(node), hint="Write the arguments out"
+            )
         if keyword.arg == "attrs":
             attrs = call_attrs(p, keyword.value)
         else:
@@ -373,7 +375,9 @@ def parse_op_call(p: FunctionParser, node: ast.Call, op: OpFunction) -> ir.Expr:
     result = invoke(op, args, kwargs, p.span(node))
     if attrs:
         if not isinstance(result, ir.Call):
-            raise InvalidOperationError(f"{op.module}.{op.name} does not take attrs=", span=p.span(node))
+            raise InvalidOperationError(
+                f"{op.module}.{op.name} does not take attrs=", span=p.span(node), hint="Leave attrs out"
+            )
         result = ir.set_call_attrs(result, attrs)
     return result
 

@@ -71,25 +71,45 @@ def _check_operand(p: FunctionParser, operand: ir.Expr, node: ast.Subscript) -> 
     span = p.span(node)
     tensor = operand.type
     if not isinstance(tensor, ir.TensorType):
-        raise ParserTypeError(f"predicate operand must be a tensor, got {tensor}", span=span)
+        raise ParserTypeError(
+            f"predicate operand must be a tensor, got {tensor}",
+            span=span,
+            hint="Compare one element of a tensor, as in flags[0] > 0",
+        )
     if tensor.dtype not in _OPERAND_DTYPES:
         raise ParserTypeError(
-            f"predicate operand must be a signed 8/16/32/64-bit integer tensor, got {tensor.dtype}", span=span
+            f"predicate operand must be a signed 8/16/32/64-bit integer tensor, got {tensor.dtype}",
+            span=span,
+            hint="Keep the flags in a tensor of pl.INT32",
         )
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for index in indices:
         if isinstance(index, ast.Slice):
-            raise ParserTypeError("predicate indices must be integer scalars", span=p.span(node))
+            raise ParserTypeError(
+                "predicate indices must be integer scalars",
+                span=p.span(node),
+                hint="Use ints, symbols and integer scalars",
+            )
         value = p.expr(index)
         if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
-            raise ParserTypeError("predicate indices must be integer scalars", span=p.span(index))
+            raise ParserTypeError(
+                "predicate indices must be integer scalars",
+                span=p.span(index),
+                hint="Use ints, symbols and integer scalars",
+            )
         if isinstance(value, ir.ConstInt) and value.value < 0:
             raise ParserTypeError(
-                f"predicate index must be non-negative, got {value.value}", span=p.span(index)
+                f"predicate index must be non-negative, got {value.value}",
+                span=p.span(index),
+                hint="Indices count from 0",
             )
     rank = len(tensor.shape_)
     if len(indices) != rank:
-        raise ParserTypeError(f"predicate needs {rank} index(es), got {len(indices)}", span=span)
+        raise ParserTypeError(
+            f"predicate needs {rank} index(es), got {len(indices)}",
+            span=span,
+            hint="Give one index per dimension",
+        )
 
 
 def _check_producer(

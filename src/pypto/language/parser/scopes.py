@@ -57,6 +57,7 @@ def parse_with(p: FunctionParser, node: ast.With) -> None:
         raise ParserSyntaxError(
             "'as' only applies to 'with pl.at(...) as tid:' and 'with pl.spmd(...) as tid:'",
             span=p.span(item.optional_vars),
+            hint="Other scopes have no task id: leave as out",
         )
     handler(p, node, context)
 
@@ -87,13 +88,19 @@ def at_arguments(p: FunctionParser, call: ast.Call) -> dict[str, ast.expr]:
     """The arguments of `pl.at(...)` by name."""
     span = p.span(call)
     if len(call.args) > 2:
-        raise ParserSyntaxError("pl.at() takes at most 2 positional arguments", span=span)
+        raise ParserSyntaxError(
+            "pl.at() takes at most 2 positional arguments", span=span, hint="Write pl.at(level=..., role=...)"
+        )
     arguments = dict(zip(("level", "role"), call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise ParserSyntaxError("Unsupported **kwargs in pl.at()", span=span)
+            raise ParserSyntaxError(
+                "Unsupported **kwargs in pl.at()", span=span, hint="Write the keywords out"
+            )
         if keyword.arg in arguments:
-            raise ParserSyntaxError(f"pl.at() got multiple values for argument '{keyword.arg}'", span=span)
+            raise ParserSyntaxError(
+                f"pl.at() got multiple values for argument '{keyword.arg}'", span=span, hint="Give it once"
+            )
         if keyword.arg not in _AT_KEYWORDS:
             raise ParserSyntaxError(
                 f"Unknown keyword argument '{keyword.arg}' in pl.at()",
@@ -156,10 +163,18 @@ def _check_place(
     span = p.span(call)
     if level is ir.Level.CORE_GROUP:
         if role is not None:
-            raise ParserSyntaxError("role= is not supported with level=pl.Level.CORE_GROUP", span=span)
+            raise ParserSyntaxError(
+                "role= is not supported with level=pl.Level.CORE_GROUP",
+                span=span,
+                hint="Leave role out: a core group runs kernels",
+            )
         return
     if "optimizations" in arguments:
-        raise ParserSyntaxError("optimizations are only supported with level=pl.Level.CORE_GROUP", span=span)
+        raise ParserSyntaxError(
+            "optimizations are only supported with level=pl.Level.CORE_GROUP",
+            span=span,
+            hint="Put them on the pl.at(level=pl.Level.CORE_GROUP) inside",
+        )
     if role is ir.Role.SubWorker and ir.level_to_linqu_level(level) >= _HOST:
         raise ParserSyntaxError(
             f"Inline pl.at(level=pl.Level.{level.name}, role=pl.Role.SubWorker) is not supported",
@@ -200,7 +215,9 @@ def _parse_cluster(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     for keyword in call.keywords:
         if keyword.arg not in ("name_hint", "dumps"):
             raise ParserSyntaxError(
-                f"pl.cluster() got unexpected keyword argument '{keyword.arg}'", span=p.span(keyword.value)
+                f"pl.cluster() got unexpected keyword argument '{keyword.arg}'",
+                span=p.span(keyword.value),
+                hint="pl.cluster has the keywords name_hint= and dumps=",
             )
         given[keyword.arg] = keyword.value
     name_hint = name_hint_literal(p, given["name_hint"]) if "name_hint" in given else ""
@@ -215,12 +232,18 @@ def _parse_cluster(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
 
 def _parse_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     if call.args:
-        raise ParserSyntaxError("pl.scope() takes only a 'mode=' keyword", span=p.span(call))
+        raise ParserSyntaxError(
+            "pl.scope() takes only a 'mode=' keyword",
+            span=p.span(call),
+            hint="Write pl.scope(mode=pl.ScopeMode.MANUAL)",
+        )
     mode = ScopeMode.AUTO
     for keyword in call.keywords:
         if keyword.arg != "mode":
             raise ParserSyntaxError(
-                f"pl.scope() got an unexpected keyword '{keyword.arg}'", span=p.span(keyword.value)
+                f"pl.scope() got an unexpected keyword '{keyword.arg}'",
+                span=p.span(keyword.value),
+                hint="pl.scope has the one keyword mode=",
             )
         mode = enum_literal(p, keyword.value, ScopeMode)
     _runtime_scope(p, node, call, mode)
@@ -228,7 +251,9 @@ def _parse_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
 
 def _parse_manual_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
     if call.args or call.keywords:
-        raise ParserSyntaxError("pl.manual_scope() does not accept arguments", span=p.span(call))
+        raise ParserSyntaxError(
+            "pl.manual_scope() does not accept arguments", span=p.span(call), hint="Write pl.manual_scope()"
+        )
     _runtime_scope(p, node, call, ScopeMode.MANUAL)
 
 
@@ -237,7 +262,11 @@ def _runtime_scope(p: FunctionParser, node: ast.With, call: ast.Call, mode: Scop
     span = p.span(call)
     in_manual = p.inside("manual_scope")
     if mode is ScopeMode.MANUAL and in_manual:
-        raise ParserSyntaxError("a manual scope may not be nested inside another manual scope", span=span)
+        raise ParserSyntaxError(
+            "a manual scope may not be nested inside another manual scope",
+            span=span,
+            hint="Leave the inner scope out: the outer one is manual already",
+        )
     if mode is ScopeMode.AUTO:
         if p.auto_scope:
             raise ParserSyntaxError(
@@ -246,7 +275,11 @@ def _runtime_scope(p: FunctionParser, node: ast.With, call: ast.Call, mode: Scop
                 hint="Automatic scopes are placed by the compiler unless the function opts out",
             )
         if in_manual:
-            raise ParserSyntaxError("an AUTO scope may not be nested inside a manual scope", span=span)
+            raise ParserSyntaxError(
+                "an AUTO scope may not be nested inside a manual scope",
+                span=span,
+                hint="Close the manual scope first",
+            )
     is_manual = mode is ScopeMode.MANUAL
     body = scope_block(p, node, Frame("manual_scope" if is_manual else "auto_scope"))
     emit_scope(p, ir.RuntimeScopeStmt(is_manual, "", body, p.source.head_span(node)), comments)

@@ -57,7 +57,11 @@ def _checked(p: FunctionParser, node: ast.For, call: ast.Call) -> tuple[str, ir.
     """The lane variable's name and the mode; raises for every misuse in a fixed order."""
     span = p.span(call)
     if p.inside("split_aiv"):
-        raise ParserSyntaxError("nested 'for ... in pl.split_aiv(...)' is not allowed", span=span)
+        raise ParserSyntaxError(
+            "nested 'for ... in pl.split_aiv(...)' is not allowed",
+            span=span,
+            hint="Lanes are split once: use the outer loop's variable",
+        )
     if any(frame.written_split for frame in p.frames):
         raise ParserSyntaxError(
             "pl.split_aiv(...) and pl.split(...) on the enclosing scope are mutually exclusive",
@@ -65,24 +69,54 @@ def _checked(p: FunctionParser, node: ast.For, call: ast.Call) -> tuple[str, ir.
             hint="Remove pl.split(...) from the optimizations of the scope",
         )
     if not isinstance(node.target, ast.Name):
-        raise ParserSyntaxError("pl.split_aiv() must use a single loop variable", span=p.span(node.target))
+        raise ParserSyntaxError(
+            "pl.split_aiv() must use a single loop variable",
+            span=p.span(node.target),
+            hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+        )
     keywords: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
     for name in LOOP_KEYWORDS:
         if name in keywords:
-            raise ParserSyntaxError(f"pl.split_aiv() loop form does not accept '{name}='", span=span)
+            raise ParserSyntaxError(
+                f"pl.split_aiv() loop form does not accept '{name}='",
+                span=span,
+                hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+            )
     if "optimizations" in keywords:
-        raise ParserSyntaxError("pl.split_aiv() does not accept 'optimizations='", span=span)
+        raise ParserSyntaxError(
+            "pl.split_aiv() does not accept 'optimizations='",
+            span=span,
+            hint="Put optimizations on the pl.at around it",
+        )
     if len(call.args) != 1:
-        raise ParserSyntaxError("pl.split_aiv() takes exactly one positional argument", span=span)
+        raise ParserSyntaxError(
+            "pl.split_aiv() takes exactly one positional argument",
+            span=span,
+            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
+        )
     lanes = p.closure.fold(call.args[0], p.names.__contains__)
     if type(lanes) is not int or lanes != 2:
-        raise ParserSyntaxError("pl.split_aiv() requires n == 2", span=p.span(call.args[0]))
+        raise ParserSyntaxError(
+            "pl.split_aiv() requires n == 2",
+            span=p.span(call.args[0]),
+            hint="A core group has two vector lanes",
+        )
     if None in keywords:
-        raise ParserSyntaxError("pl.split_aiv() does not accept **kwargs", span=span)
+        raise ParserSyntaxError(
+            "pl.split_aiv() does not accept **kwargs", span=span, hint="Write the keywords out"
+        )
     for unknown in keywords.keys() - {"mode"}:
-        raise ParserSyntaxError(f"pl.split_aiv() got unexpected keyword argument '{unknown}'", span=span)
+        raise ParserSyntaxError(
+            f"pl.split_aiv() got unexpected keyword argument '{unknown}'",
+            span=span,
+            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
+        )
     if "mode" not in keywords:
-        raise ParserSyntaxError("pl.split_aiv() requires mode=pl.SplitMode.X", span=span)
+        raise ParserSyntaxError(
+            "pl.split_aiv() requires mode=pl.SplitMode.X",
+            span=span,
+            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
+        )
     return node.target.id, enum_literal(p, keywords["mode"], ir.SplitMode)
 
 
@@ -92,7 +126,9 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
     span = p.span(node)
     keywords: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in node.keywords}
     if len(node.args) != 1:
-        raise ParserSyntaxError(f"pl.{name}() takes exactly one positional argument", span=span)
+        raise ParserSyntaxError(
+            f"pl.{name}() takes exactly one positional argument", span=span, hint=f"Write pl.{name}(tile)"
+        )
     if "mode" in keywords:
         raise ParserSyntaxError(
             f"pl.{name}() does not take a mode= argument",
@@ -100,20 +136,31 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
             hint="The enclosing pl.split_aiv has the mode",
         )
     for unknown in keywords.keys() - {"split", "lane_stride"}:
-        raise ParserSyntaxError(f"pl.{name}() does not accept keyword argument '{unknown}'", span=span)
+        raise ParserSyntaxError(
+            f"pl.{name}() does not accept keyword argument '{unknown}'",
+            span=span,
+            hint=f"Write pl.{name}(tile)",
+        )
     region = next((frame for frame in reversed(p.frames) if frame.kind == "split_aiv"), None)
     if region is None and "split" not in keywords:
         raise ParserSyntaxError(
-            f"pl.{name}() must be used inside a 'for ... in pl.split_aiv(...)' loop", span=span
+            f"pl.{name}() must be used inside a 'for ... in pl.split_aiv(...)' loop",
+            span=span,
+            hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN): around it",
         )
     operand = p.expr(node.args[0])
     if isinstance(operand.type, ir.DistributedTensorType):
-        raise ParserSyntaxError(f"pl.{name}() does not support distributed tensors", span=span)
+        raise ParserSyntaxError(
+            f"pl.{name}() does not support distributed tensors",
+            span=span,
+            hint="Load the part into a tile first",
+        )
     if region is not None:
         if keywords:
             raise ParserSyntaxError(
                 f"pl.{name}() does not take a {next(iter(keywords))}= argument inside a pl.split_aiv loop",
                 span=span,
+                hint="The loop gives the mode: leave it out",
             )
         assert region.split_mode is not None
         category = "tensor" if isinstance(operand.type, ir.TensorType) else "tile"
@@ -128,11 +175,17 @@ def _explicit_transfer(
     kwargs: dict[str, Any] = {"split": _int_keyword(p, name, "split", keywords["split"])}
     if isinstance(operand.type, ir.TensorType):
         raise ParserSyntaxError(
-            f"pl.{name}() with split= does not accept a high-level Tensor operand", span=span
+            f"pl.{name}() with split= does not accept a high-level Tensor operand",
+            span=span,
+            hint="Load the tensor into a tile first",
         )
     if "lane_stride" in keywords:
         if name != "aiv_shard":
-            raise ParserSyntaxError(f"pl.{name}() does not take a lane_stride= argument", span=span)
+            raise ParserSyntaxError(
+                f"pl.{name}() does not take a lane_stride= argument",
+                span=span,
+                hint="Only pl.aiv_shard has lane_stride=",
+            )
         kwargs["lane_stride"] = _int_keyword(p, name, "lane_stride", keywords["lane_stride"])
     return create_op_call(f"tile.{name}", [operand], kwargs, span)
 
@@ -140,4 +193,6 @@ def _explicit_transfer(
 def _int_keyword(p: FunctionParser, owner: str, name: str, node: ast.expr) -> int:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
-    raise ParserSyntaxError(f"pl.{owner}() requires an integer {name}", span=p.span(node))
+    raise ParserSyntaxError(
+        f"pl.{owner}() requires an integer {name}", span=p.span(node), hint="Write the number out"
+    )

@@ -75,6 +75,7 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
             "pl.spmd(...) cannot capture a TaskId when nested inside `pl.cluster()`: a cluster is launched "
             "as one task, so the id would be lost; remove 'as'",
             span=p.span(call),
+            hint="Capture the id of a task outside of the cluster",
         )
     launch = _launch(p, call)
     carrier = _explicit_carrier(node.body)
@@ -99,11 +100,17 @@ def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
     if p.comments is not None:
         comments = p.comments.take(header_end(p.source, call))
     if not isinstance(node.target, ast.Name):
-        raise ParserSyntaxError("pl.spmd() must use a single loop variable", span=p.span(node.target))
+        raise ParserSyntaxError(
+            "pl.spmd() must use a single loop variable",
+            span=p.span(node.target),
+            hint="Write for i in pl.spmd(n):",
+        )
     for keyword in call.keywords:
         if keyword.arg in LOOP_KEYWORDS:
             raise ParserSyntaxError(
-                f"pl.spmd() loop form does not accept '{keyword.arg}='", span=p.span(keyword.value)
+                f"pl.spmd() loop form does not accept '{keyword.arg}='",
+                span=p.span(keyword.value),
+                hint="Write for i in pl.spmd(n): and use pl.range for other loops",
             )
     launch = _launch(p, call)
     split = launch.optimizations.split if launch.optimizations is not None else None
@@ -119,16 +126,24 @@ def parse_spmd_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
 def _launch(p: FunctionParser, call: ast.Call) -> SpmdLaunch:
     span = p.span(call)
     if len(call.args) > 1:
-        raise ParserSyntaxError("pl.spmd() accepts at most one positional argument", span=span)
+        raise ParserSyntaxError(
+            "pl.spmd() accepts at most one positional argument", span=span, hint="Write pl.spmd(n)"
+        )
     given: dict[str, ast.expr] = {"core_num": call.args[0]} if call.args else {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise ParserSyntaxError("pl.spmd() does not accept **kwargs", span=span)
+            raise ParserSyntaxError(
+                "pl.spmd() does not accept **kwargs", span=span, hint="Write the keywords out"
+            )
         if keyword.arg in given:
-            raise ParserSyntaxError(f"pl.spmd() got multiple values for argument '{keyword.arg}'", span=span)
+            raise ParserSyntaxError(
+                f"pl.spmd() got multiple values for argument '{keyword.arg}'", span=span, hint="Give it once"
+            )
         if keyword.arg not in _KEYWORDS:
             raise ParserSyntaxError(
-                f"pl.spmd() got unexpected keyword argument '{keyword.arg}'", span=p.span(keyword.value)
+                f"pl.spmd() got unexpected keyword argument '{keyword.arg}'",
+                span=p.span(keyword.value),
+                hint="Supported: " + ", ".join(_KEYWORDS),
             )
         given[keyword.arg] = keyword.value
     if "core_num" not in given:
@@ -189,9 +204,15 @@ def _reject_carrier_optimizations(
         return
     if any(keyword.arg == "optimizations" for keyword in carrier.keywords):
         raise ParserSyntaxError(
-            "optimizations= is specified twice, on pl.spmd() and on the pl.at() inside", span=p.span(call)
+            "optimizations= is specified twice, on pl.spmd() and on the pl.at() inside",
+            span=p.span(call),
+            hint="Keep those of the pl.at inside",
         )
-    raise ParserSyntaxError("optimizations= belongs on the InCore scope inside pl.spmd()", span=p.span(call))
+    raise ParserSyntaxError(
+        "optimizations= belongs on the InCore scope inside pl.spmd()",
+        span=p.span(call),
+        hint="Write them on the pl.at inside",
+    )
 
 
 def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: SpmdLaunch) -> bool:

@@ -108,7 +108,11 @@ def _specialised_kernel(p: FunctionParser, node: ast.Call) -> SpecialisedFunctio
 
 def _kernel(p: FunctionParser, node: ast.Call, name: str) -> str:
     if not node.args:
-        raise ParserSyntaxError(f"{name}(...) requires the kernel as its first argument", span=p.span(node))
+        raise ParserSyntaxError(
+            f"{name}(...) requires the kernel as its first argument",
+            span=p.span(node),
+            hint=f"Write {name}(self.kernel, arg0, ...)",
+        )
     first = node.args[0]
     if isinstance(first, ast.Attribute) and isinstance(first.value, ast.Name) and first.value.id == "self":
         return first.attr
@@ -173,7 +177,11 @@ def _launch(
             case _:
                 raise reject_keyword(p, keyword, kernel)
     if is_spmd and launch.core_num is None:
-        raise ParserSyntaxError(f"{name}(...) requires the core_num keyword argument", span=p.span(node))
+        raise ParserSyntaxError(
+            f"{name}(...) requires the core_num keyword argument",
+            span=p.span(node),
+            hint=f"Write {name}(self.kernel, ..., core_num=8)",
+        )
     if "predicate" in values:
         launch.predicate = parse_predicate(p, values["predicate"], launch.deps)
     return launch

@@ -104,20 +104,30 @@ def _let_buffer(p: FunctionParser, value: ir.Expr, span: ir.Span) -> ir.Var:
 def _unrolled(p: FunctionParser, node: ast.ListComp | ast.GeneratorExp) -> list[ast.expr]:
     """The element expression once per value, with the value in the place of the name."""
     if len(node.generators) != 1:
-        raise ParserSyntaxError("A deps= comprehension must have a single `for` clause", span=p.span(node))
+        raise ParserSyntaxError(
+            "A deps= comprehension must have a single `for` clause",
+            span=p.span(node),
+            hint="Write one comprehension per loop",
+        )
     clause = node.generators[0]
     if clause.is_async:
-        raise ParserSyntaxError("A deps= comprehension cannot be async", span=p.span(node))
+        raise ParserSyntaxError(
+            "A deps= comprehension cannot be async", span=p.span(node), hint="Leave async out"
+        )
     if not isinstance(clause.target, ast.Name):
         raise ParserSyntaxError(
-            "A deps= comprehension target must be a single name", span=p.span(clause.target)
+            "A deps= comprehension target must be a single name",
+            span=p.span(clause.target),
+            hint="Write [ids[i] for i in range(n)]",
         )
     name = clause.target.id
     elements: list[ast.expr] = []
     for value in _values(p, clause.iter):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ParserTypeError(
-                f"The deps= comprehension yielded a non-integer value: {value!r}", span=p.span(clause.iter)
+                f"The deps= comprehension yielded a non-integer value: {value!r}",
+                span=p.span(clause.iter),
+                hint="Run over ints, as in range(n)",
             )
         constant = _Substitution(name, value)
         if all(_holds(p, constant.visit(copy.deepcopy(test)), name) for test in clause.ifs):
@@ -135,7 +145,9 @@ def _values(p: FunctionParser, node: ast.expr) -> list[Any]:
     value = _pure_value(p, node, "iterable", set())
     if isinstance(value, range) and value[_MOST_VALUES:]:
         raise ParserTypeError(
-            f"The deps= comprehension runs over more than {_MOST_VALUES} values", span=p.span(node)
+            f"The deps= comprehension runs over more than {_MOST_VALUES} values",
+            span=p.span(node),
+            hint="Depend on the whole array instead",
         )
     try:
         return list(value)
@@ -143,6 +155,7 @@ def _values(p: FunctionParser, node: ast.expr) -> list[Any]:
         raise ParserTypeError(
             f"The deps= comprehension iterable '{ast.unparse(node)}' did not produce a sequence",
             span=p.span(node),
+            hint="Run over range(n) or a captured list of ints",
         ) from error
 
 
@@ -181,7 +194,11 @@ def parse_task_dummy(p: FunctionParser, node: ast.Call) -> ir.Expr:
     """`pl.system.task_dummy(deps=[...])`: a task that does nothing but wait."""
     span = p.span(node)
     if node.args:
-        raise InvalidOperationError("pl.system.task_dummy must not use positional arguments", span=span)
+        raise InvalidOperationError(
+            "pl.system.task_dummy must not use positional arguments",
+            span=span,
+            hint="Write pl.system.task_dummy(deps=[...])",
+        )
     deps: list[ir.Expr] | None = None
     attrs: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -193,9 +210,14 @@ def parse_task_dummy(p: FunctionParser, node: ast.Call) -> ir.Expr:
             raise ParserTypeError(
                 f"pl.system.task_dummy does not accept keyword argument '{keyword.arg}'",
                 span=p.span(keyword.value),
+                hint="Write pl.system.task_dummy(deps=[...])",
             )
     if deps is None:
-        raise ParserTypeError("pl.system.task_dummy requires keyword argument 'deps'", span=span)
+        raise ParserTypeError(
+            "pl.system.task_dummy requires keyword argument 'deps'",
+            span=span,
+            hint="Write pl.system.task_dummy(deps=[...])",
+        )
     own: dict[str, Any] = {"manual_dep_edges": deps} if deps else {}
     call = create_op_call("system.task_dummy", [], span)
     return ir.set_call_attrs(call, {**own, "dummy_task": True, **attrs})

@@ -55,7 +55,9 @@ def parse_window_buffer(p: FunctionParser, node: ast.Call, name: str) -> ir.Expr
         )
     if name in p.program.window_buffers:
         raise ParserSyntaxError(
-            f"Window buffer '{name}' is already declared in this program", span=p.span(node)
+            f"Window buffer '{name}' is already declared in this program",
+            span=p.span(node),
+            hint="Choose another name",
         )
     p.program.window_buffers.add(name)
     op = find_op(p, node, dotted_name(node.func))

@@ -51,7 +51,11 @@ def parse_yield_expression(p: FunctionParser, node: ast.Call) -> ir.Expr:
     """A yield in the middle of an expression stands for its single value."""
     values = _yielded(p, node)
     if len(values) != 1:
-        raise ParserSyntaxError("Multiple yields should use tuple unpacking", span=p.span(node))
+        raise ParserSyntaxError(
+            "Multiple yields should use tuple unpacking",
+            span=p.span(node),
+            hint="Write a, b = pl.yield_(x, y)",
+        )
     _reject_in_carrying_loop(p, node)
     p.emit(ir.YieldStmt(values, p.span(node)))
     return values[0]
@@ -66,7 +70,9 @@ def yield_type(p: FunctionParser, annotation: ast.expr) -> ir.Type:
 
 def _yielded(p: FunctionParser, call: ast.Call) -> list[ir.Expr]:
     if call.keywords:
-        raise ParserSyntaxError("pl.yield_() takes no keyword arguments", span=p.span(call))
+        raise ParserSyntaxError(
+            "pl.yield_() takes no keyword arguments", span=p.span(call), hint="Write pl.yield_(value)"
+        )
     return [p.expr(argument) for argument in call.args]
 
 
