@@ -181,6 +181,30 @@ def test_program_round_trips(name):
     assert_round_trips(program(MAINS[name], params=PARAMS, kernels=KERNELS))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        f"with pl.at({CORE}):",
+        "with pl.at(level=pl.Level.CHIP) as tid:",
+        "with pl.cluster():",
+        "with pl.scope(mode=pl.ScopeMode.MANUAL):",
+        "with pl.spmd(4):",
+        "with pl.spmd(4) as tid:",
+        "for b in pl.spmd(4):",
+        "for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
+    ],
+)
+def test_a_yield_that_ends_a_scope_names_the_results_of_the_loop_around_it(header):
+    main = f"""
+    for i, (acc,) in pl.range(4, init_values=(out,)):
+        {header}
+            acc2 = self.k(x, acc)
+            r = pl.yield_(acc2)
+    return r
+    """
+    assert_round_trips(program(main, params=XO, kernels=KERNELS))
+
+
 def test_split_region_round_trips():
     body = """
     for v in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):

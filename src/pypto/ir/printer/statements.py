@@ -297,7 +297,7 @@ def _optimizations(state: State, scope: InCoreScopeStmt) -> list[str]:
     return [f"optimizations=[{', '.join(entries)}]"] if entries else []
 
 
-def _at(state: State, scope: InCoreScopeStmt | HierarchyScopeStmt, indent: str, _targets: Targets) -> None:
+def _at(state: State, scope: InCoreScopeStmt | HierarchyScopeStmt, indent: str, targets: Targets) -> None:
     p = state.prefix
     if isinstance(scope, InCoreScopeStmt):
         parts = [f"level={p}.Level.CORE_GROUP", *_optimizations(state, scope)]
@@ -310,13 +310,13 @@ def _at(state: State, scope: InCoreScopeStmt | HierarchyScopeStmt, indent: str, 
     parts += _var_lists(state, attrs, _DEPS, ("no_dep_args", "arg_direction_overrides_vars"), _DUMPS)
     parts += _flags(attrs, "allow_early_resolve", "windowize")
     _with(state, f"at({', '.join(parts)})", scope, indent)
-    print_body(state, scope.body, indent + INDENT)
+    print_body(state, scope.body, indent + INDENT, targets)
 
 
-def _cluster(state: State, scope: ClusterScopeStmt, indent: str, _targets: Targets) -> None:
+def _cluster(state: State, scope: ClusterScopeStmt, indent: str, targets: Targets) -> None:
     parts = [*_name_hint(scope), *_var_lists(state, scope.attrs_, _DUMPS)]
     _with(state, f"cluster({', '.join(parts)})", scope, indent)
-    print_body(state, scope.body, indent + INDENT)
+    print_body(state, scope.body, indent + INDENT, targets)
 
 
 def _runtime(state: State, scope: RuntimeScopeStmt, indent: str, targets: Targets) -> None:
@@ -351,7 +351,7 @@ def _comm_domain(state: State, scope: CommDomainScopeStmt, indent: str, targets:
     print_body(state, scope.body, indent, targets)
 
 
-def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) -> None:
+def _spmd(state: State, scope: SpmdScopeStmt, indent: str, targets: Targets) -> None:
     stmts = body_list(scope.body)
     carrier = stmts[0] if len(stmts) == 1 and isinstance(stmts[0], InCoreScopeStmt) else None
     if carrier is not None and not _is_implied_by(scope, carrier):
@@ -362,17 +362,18 @@ def _spmd(state: State, scope: SpmdScopeStmt, indent: str, _targets: Targets) ->
         flattened = carrier if carrier is not None and _is_recreated_carrier(carrier) else None
         middle = own if flattened is None else [*_kernel_arguments(state, flattened), *deps]
         _with(state, f"spmd({_spmd_arguments(state, scope, middle)})", scope, indent)
-        print_body(state, flattened.body if flattened is not None else scope.body, indent + INDENT)
+        body = flattened.body if flattened is not None else scope.body
+        print_body(state, body, indent + INDENT, targets)
         return
     if carrier is not None:
         block, rest = _leading_binding(state, body_list(carrier.body), "tile.get_block_idx")
         if block is not None:
             arguments = _spmd_arguments(state, scope, [*_kernel_arguments(state, carrier), *deps])
             state.lines.append(f"{indent}for {block} in {state.prefix}.spmd({arguments}):")
-            print_statements(state, rest, indent + INDENT)
+            print_statements(state, rest, indent + INDENT, targets)
             return
     _with(state, f"spmd({_spmd_arguments(state, scope, own)})", scope, indent)
-    print_body(state, scope.body, indent + INDENT)
+    print_body(state, scope.body, indent + INDENT, targets)
 
 
 def _kernel_arguments(state: State, carrier: InCoreScopeStmt) -> list[str]:
