@@ -233,6 +233,26 @@ def test_spmd_body_that_reads_the_block_index_is_a_kernel():
     assert (scope.name_hint, scope.body.name_hint) == ("q_spmd", "q")
 
 
+@pytest.mark.parametrize("call", ["indexed(x, out)", "outer(x, out)"])
+def test_spmd_body_whose_inline_helper_reads_the_block_index_is_a_kernel(call: str):
+    helpers = """
+@pl.inline
+def indexed(x, o):
+    i = pl.get_block_idx()
+    return pl.store(pl.load(x, [i * 16], [16]), [i * 16], o)
+@pl.inline
+def outer(x, o):
+    return indexed(x, o)
+"""
+    found = program(
+        f"with pl.spmd(4, name_hint='q'):\n    out = {call}\nreturn out", params=XO, prelude=helpers
+    )
+    scope = stmts_of(found.get_function("main").body)[0]
+    assert isinstance(scope.body, ir.InCoreScopeStmt)
+    assert (scope.name_hint, scope.body.name_hint) == ("q_spmd", "q")
+    ir.assert_structural_equal(pl.parse_program(found.as_python()), found)
+
+
 def test_spmd_loop_binds_the_block_index():
     scope = calls("for i in pl.spmd(4, name_hint='q'):\n    t = pl.load(x, [i], [16])\nreturn out")[0]
     first = stmts_of(scope.body.body)[0]

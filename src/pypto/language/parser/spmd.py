@@ -4,6 +4,7 @@ indices."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,10 +218,9 @@ def _reject_carrier_optimizations(
 
 def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: SpmdLaunch) -> bool:
     """Whether the body is kernel code; otherwise it dispatches exactly one kernel."""
-    calls = [inner for stmt in node.body for inner in ast.walk(stmt) if isinstance(inner, ast.Call)]
-    if any(last_name(inner.func) == "get_block_idx" for inner in calls):
+    if _reads_block_index(node.body, p.closure.lookup, set()):
         return True
-    dispatches = sum(_is_dispatch(p, inner) for inner in calls)
+    dispatches = sum(_is_dispatch(p, inner) for inner in _calls(node.body))
     optimised = launch.optimizations is not None and not launch.optimizations.is_empty
     if dispatches == 1 or (optimised and p.source.is_text):
         return optimised
@@ -235,6 +235,23 @@ def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: Spm
         span=p.span(call),
         hint="Give each launch a pl.spmd() of its own",
     )
+
+
+def _calls(body: Sequence[ast.stmt]) -> Iterator[ast.Call]:
+    return (inner for stmt in body for inner in ast.walk(stmt) if isinstance(inner, ast.Call))
+
+
+def _reads_block_index(body: Sequence[ast.stmt], lookup: Callable[[str], Any], seen: set[int]) -> bool:
+    """Whether the body, or an inline helper that will stand in it, asks for the block index."""
+    for call in _calls(body):
+        if last_name(call.func) == "get_block_idx":
+            return True
+        helper = lookup(call.func.id) if isinstance(call.func, ast.Name) else None
+        if isinstance(helper, InlineFunction) and id(helper) not in seen:
+            seen.add(id(helper))
+            if _reads_block_index(helper.func_def.body, helper.closure_vars.get, seen):
+                return True
+    return False
 
 
 _CALLABLE = (ir.Function, InlineFunction, SpecialisedFunction)
