@@ -51,3 +51,23 @@ class P:
 """
     )
     check_order(program, random_args((8, 16), (8, 16)), orders=20)
+
+
+def test_a_number_that_a_task_computes_is_known_before_the_task_runs():
+    program = pl.parse_program(
+        """
+@pl.program
+class P:
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[8, 16], pl.FP32], o: pl.InOut[pl.Tensor[[8, 16], pl.FP32]], n: pl.Scalar[pl.INDEX]
+    ) -> pl.Tensor[[8, 16], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            row = n * 2
+            o = pl.assemble(o, pl.mul(x, 2.0), [0, 0])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.assemble(o, pl.slice(x, [4, 16], [0, 0]), [row, 0])
+        return o
+"""
+    )
+    check_order(program, random_args((8, 16), (8, 16), 2), orders=3)

@@ -94,7 +94,8 @@ class OrchestrationText(KernelText):
 
     def scope(self) -> list[str]:
         before = self.names.copy()
-        body = self.kernel_body()
+        number = [self._number("s")] if self.chance(15) else []
+        body = [*number, *self.kernel_body()]
         lines = [f"with pl.at({self._options()}){self._task()}:", *indent(body)]
         new = {name: kind for name, kind in self.names.values.items() if name not in before.values}
         used = words(body)
@@ -411,10 +412,14 @@ class OrchestrationText(KernelText):
         return [f"{a} = {b}"]
 
     def scalar(self) -> list[str]:
-        name = self.fresh("m")
+        return [self._number("m")]
+
+    def _number(self, stem: str) -> str:
+        """An assignment of a small number."""
+        name = self.fresh(stem)
         value = self.rng.choice(["n % 2", "(n + 1) % 3", "n // 2", "pl.min(n, 2)"])
         self.names.indices[name] = 3
-        return [f"{name} = {value}"]
+        return f"{name} = {value}"
 
     # --- control flow
 
