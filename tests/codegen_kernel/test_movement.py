@@ -166,6 +166,7 @@ def transpose_copies_and_transpose_view_does_not(k: Kernel) -> None:
     t = k.input(a)
     k.result(k.let(tile.transpose(t, 0, 1)), a.T)
     k.result(k.let(tile.transpose_view(t)), a.T)
+    k.result(k.let(tile.transpose_view(k.let(tile.reshape(t, [1, *a.shape])))), a.T[None])
 
 
 @cases

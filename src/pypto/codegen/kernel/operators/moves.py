@@ -263,8 +263,8 @@ def emit_transpose_view(context: OpContext) -> None:
     """Rows and columns swapped; no data moves."""
     type_ = context.args[0].type
     assert isinstance(type_, ir.TileType)
-    if len(type_.shape_) != 2:
-        raise ValueError("a transposed view of a tile of rank above 2 is not supported on the CPU")
+    if constant_extents(type_.shape_[:-2]) != [1] * (len(type_.shape_) - 2):
+        raise ValueError("a transposed view of several matrices in one tile is not supported on the CPU")
     _define_view(context, f"pypto::transpose_view({context.name(0)})")
 
 
