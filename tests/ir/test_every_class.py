@@ -10,6 +10,7 @@ import pytest
 import pypto.language as pl
 from pypto import ir
 from pypto.ir.node import Structure
+from pypto.ir.walk import walk
 
 from . import instances
 
@@ -205,6 +206,35 @@ def test_rewriting_that_changes_nothing_returns_the_same_object():
         else:
             assert mutator.visit_expr(node) is node and substitution.expr(node) is node
         assert node.replace() is node
+
+
+def rewriters(old: ir.Var, new: ir.Var) -> list[Any]:
+    """Each way of replacing a variable in a statement."""
+
+    class Renames(ir.IRMutator):
+        def visit_var(self, op: ir.Var) -> ir.Expr:
+            return new if op is old else super().visit_var(op)
+
+    return [
+        Renames().visit_stmt,
+        lambda stmt: ir.substitute_stmt(stmt, [(old, new)]),
+        lambda stmt: ir.deep_clone(stmt, [(old, new)])[0],
+    ]
+
+
+def test_replacing_a_variable_by_its_twin_changes_no_other_fact():
+    free = instances.FREE
+    twin = ir.Var(free.name_hint, free.type, free.span)
+    for stmt in (
+        *instances.statements(),
+        *(ir.EvalStmt(e, instances.WHERE) for e in instances.expressions()),
+    ):
+        if isinstance(stmt, ir.SeqStmts) and any(isinstance(inner, ir.SeqStmts) for inner in stmt):
+            continue  # a rebuilt sequence is flat
+        for rewrite in rewriters(free, twin):
+            after = rewrite(stmt)
+            assert snapshot(after) == snapshot(stmt), stmt
+            assert not any(node is free for node in walk(after)), stmt
 
 
 def test_no_field_of_a_node_or_type_can_be_assigned():
