@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 import pypto.language as pl
 from pypto import backend, ir
 from pypto.backend import BackendType
-from pypto.passes.context import MemoryPlanner, PassContext
+from pypto.passes.context import MemoryPlanner, PassContext, VerificationLevel
 from pypto.runtime import CompiledProgram, RunConfig, build, execute_compiled, run
 from pypto.runtime.metadata import read_sidecar
 from tests.runtime.programs import AddScaled, TwoEntries
@@ -277,6 +278,21 @@ def test_setting_that_an_active_context_decides_is_refused(tmp_path: Path) -> No
         assert not (tmp_path / "x").exists()
         ir.compile(AddScaled, tmp_path / "y", dump_passes=False)
     assert PassContext.current() is None
+
+
+@pytest.mark.parametrize("is_active", [False, True])
+def test_text_is_checked_after_each_pass_at_the_level_of_the_compile_or_of_its_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_active: bool
+) -> None:
+    def refuse(text: str, filename: str) -> ir.Program:
+        raise SyntaxError("no")
+
+    monkeypatch.setattr("pypto.language.parser.text_parser.parse", refuse)
+    level = VerificationLevel.ROUNDTRIP
+    context = PassContext([], level) if is_active else nullcontext()
+    settings = {} if is_active else {"verification_level": level}
+    with context, pytest.raises(RuntimeError, match=r"\[RoundtripInstrument\] Parse failed after pass"):
+        ir.compile(AddScaled, tmp_path, dump_passes=False, **settings)
 
 
 def test_first_parameters_are_positional(tmp_path: Path) -> None:

@@ -170,12 +170,16 @@ def _pass_context(root: Path, given: dict[str, Any]) -> PassContext:
     """The context of this compile: settings of the active one, or the given ones; reports go to `report/`."""
     report = ReportInstrument(str(root / "report"))
     active = PassContext.current()
-    if active is not None:
-        return derived_context([*active.get_instruments(), report])
-    instruments: list[PassInstrument] = [report]
-    level = given.get("verification_level", get_default_verification_level())
-    if level is VerificationLevel.ROUNDTRIP:
-        instruments.append(make_roundtrip_instrument())
+    if active is None:
+        instruments: list[PassInstrument] = [report]
+        level = given.get("verification_level", get_default_verification_level())
+    else:
+        instruments = [*active.get_instruments(), report]
+        level = active.get_verification_level()
+    roundtrip = make_roundtrip_instrument()
+    names = [each.get_name() for each in instruments]
+    if level is VerificationLevel.ROUNDTRIP and roundtrip.get_name() not in names:
+        instruments.append(roundtrip)
     return derived_context(instruments, **given)
 
 
