@@ -370,6 +370,27 @@ tensors(
     n=np.array([3], np.int32),
 )
 tensors(
+    "rows_of_a_partially_valid_product_are_taken_and_reshaped",
+    f"{_PART}t = pl.matmul(p, b)\n"
+    "o = pl.assemble(o, t[2], [0])\n"
+    "q = pl.set_validshape(t, 3, 4)\n"
+    "o = pl.assemble(o, pl.reshape(q, [24]), [4])",
+    lambda a, b, n: np.concatenate([(a @ b)[2], (a @ b)[:3].ravel(), np.full(12, UNTOUCHED, np.float32)]),
+    1e-4,
+    a=floats(6, 8),
+    b=floats(8, 4),
+    n=np.array([4], np.int32),
+)
+tensors(
+    "bits_of_computed_columns_and_products_are_read_in_rows",
+    "w = pl.reinterpret_view(pl.row_max(a), pl.INT16)\n"
+    "o = pl.assemble(o, w, [0, 0])\n"
+    "o = pl.assemble(o, pl.reinterpret_view(pl.matmul(a, b), pl.INT16), [0, 2])",
+    lambda a, b: np.concatenate([a.max(1, keepdims=True), a @ b], 1).view(np.int16),
+    a=np.eye(6, 8, dtype=np.float32),
+    b=floats(8, 4),
+)
+tensors(
     "window_of_fewer_axes_lies_at_the_start_of_the_leading_ones",
     "p = pl.slice(pl.neg(a), [2, 4], [1, 3])\n"
     "o = pl.assemble(o, pl.add(p, pl.slice(a, [2, 4], [0, 0])), [0, 0])",

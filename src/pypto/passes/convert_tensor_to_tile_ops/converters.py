@@ -33,8 +33,10 @@ from pypto.passes.convert_tensor_to_tile_ops.pieces import (
     elements,
     filled,
     in_dtype,
+    in_rows,
     position,
     positions,
+    reshaped,
     result_dtype,
     result_in_dtype,
     result_shape,
@@ -56,7 +58,7 @@ _SAME_NAME = (
     " and or shl shr ands ors shls shrs"
     " row_expand row_expand_mul row_expand_div row_expand_sub row_expand_max row_expand_min row_expand_expdif"
     " col_expand col_expand_mul col_expand_add col_expand_sub col_expand_div col_expand_max col_expand_min"
-    " col_expand_expdif reinterpret_view concat set_validshape full ci random"
+    " col_expand_expdif concat set_validshape full ci random"
     " part_add part_mul part_max part_min sort32 mrgsort_format1 gather_mask"
     " get_block_idx get_subblock_idx get_block_num aiv_shard aic_gather"
 )
@@ -164,17 +166,8 @@ def _row_reduction(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.E
         reduced = k.let("row_reduced", k.op(name, [row, _row_scratch(k, name, tile_type(row))]))
         return k.op("tile.reshape", [reduced, tuple_of(k, (k.index(1),))])
     if name == "tile.row_min":
-        tile = _in_rows(k, tile)
+        tile = in_rows(k, tile)
     return k.op(name, [tile, _row_scratch(k, name, tile_type(tile))])
-
-
-def _in_rows(k: KernelLowering, tile: ir.Expr) -> ir.Expr:
-    """The tile in plain rows, which `tile.row_min` insists on: products and columns lie otherwise."""
-    view = tile_type(tile).get_effective_tile_view()
-    plain = {"blayout": ir.TileLayout.row_major, "slayout": ir.TileLayout.none_box}
-    if all(getattr(view, name) is layout for name, layout in plain.items()):
-        return tile
-    return k.let("in_rows", k.op("tile.move", [tile], target_memory=Vec, **plain))
 
 
 _ROW_SCRATCH_WIDTH = 128
@@ -241,7 +234,18 @@ def _slice(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
         window = _window_of_tile(k, call, shape, offset, valid)
     if len(tile_type(window).shape_) == len(result_shape(call)):
         return window
-    return k.op("tile.reshape", [k.let("window", window), tuple_of(k, result_shape(call))])
+    axes = elements(call.args_[4]) if len(call.args_) > 4 else ()
+    return reshaped(k, _with_data(k, k.let("window", window), axes), result_shape(call))
+
+
+def _with_data(k: KernelLowering, window: ir.Expr, axes: Sequence[ir.Expr]) -> ir.Expr:
+    """A window whose dropped axes hold their one cell, as its tensor says where the tile leaves it open."""
+    dropped = {axis.value for axis in axes if isinstance(axis, ir.ConstInt)}
+    known = tile_type(window).get_effective_tile_view().valid_shape_
+    region = [k.index(1) if axis in dropped else extent for axis, extent in enumerate(known)]
+    if len(region) != 2 or same_extents(region, known):
+        return window
+    return k.let("row", k.op("tile.set_validshape", [window, *(position(k, extent) for extent in region)]))
 
 
 def _window_of_tile(
@@ -369,9 +373,14 @@ def _dim(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
 
 
 def _reshape(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
-    reshaped = k.op("tile.reshape", [k.tile(call.args_[0]), tuple_of(k, result_shape(call))])
+    tile = reshaped(k, k.tile(call.args_[0]), result_shape(call))
     wanted = elements(call.args_[2]) if len(call.args_) > 2 else ()
-    return _narrowed(k, reshaped, wanted)
+    return _narrowed(k, tile, wanted)
+
+
+def _reinterpret_view(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
+    """The cells of a row are neighbours in a tensor, so they have to be in the tile too."""
+    return k.op("tile.reinterpret_view", [in_rows(k, k.tile(call.args_[0])), *call.args_[1:]], **call.kwargs_)
 
 
 def _transpose(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
@@ -440,6 +449,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "tensor.write": _write,
     "tensor.dim": _dim,
     "tensor.reshape": _reshape,
+    "tensor.reinterpret_view": _reinterpret_view,
     "tensor.transpose": _transpose,
     "tensor.expand_clone": expand_clone,
     "tensor.gather": gather,

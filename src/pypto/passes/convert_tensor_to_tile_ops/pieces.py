@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.ir.op.dtypes import EXTENT_SCALARS
-from pypto.ir.views import same_extent
+from pypto.ir.views import same_extent, same_extents
 from pypto.passes.convert_tensor_to_tile_ops.kernel import KernelLowering, Vec
 
 __all__ = [
@@ -46,7 +46,25 @@ def with_rank(k: KernelLowering, tile: ir.Expr, rank: int) -> ir.Expr:
         if not all(same_extent(axis, k.index(1)) for axis in surplus):
             raise ValueError(f"A source of rank {len(shape)} does not fit a target of rank {rank} [{k.span}]")
         wanted = shape[len(shape) - rank :]
-    return k.let("aligned", k.op("tile.reshape", [tile, tuple_of(k, wanted)]))
+    return k.let("aligned", reshaped(k, tile, wanted))
+
+
+def reshaped(k: KernelLowering, tile: ir.Expr, shape: Sequence[ir.Expr]) -> ir.Call:
+    """The tile under another shape. Which cells of a product are valid can be said once it is in rows."""
+    view = tile_type(tile).get_effective_tile_view()
+    boxed = view.slayout is not ir.TileLayout.none_box
+    if boxed and not same_extents(view.valid_shape_, tile_type(tile).shape_):
+        tile = in_rows(k, tile)
+    return k.op("tile.reshape", [tile, tuple_of(k, shape)])
+
+
+def in_rows(k: KernelLowering, tile: ir.Expr) -> ir.Expr:
+    """The tile in plain rows, which some operators insist on: products and columns lie otherwise."""
+    view = tile_type(tile).get_effective_tile_view()
+    plain = {"blayout": ir.TileLayout.row_major, "slayout": ir.TileLayout.none_box}
+    if all(getattr(view, name) is layout for name, layout in plain.items()):
+        return tile
+    return k.let("in_rows", k.op("tile.move", [tile], target_memory=Vec, **plain))
 
 
 def filled(k: KernelLowering, shape: Sequence[ir.Expr], dtype: DataType, value: float) -> ir.Call:
