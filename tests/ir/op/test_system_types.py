@@ -10,7 +10,21 @@ from pypto.ir.op import tile as tile_ops
 from pypto.ir.op.distributed import system_ops as pld_system
 from pypto.ir.op.distributed import tensor_ops as pld_tensor
 from pypto.ir.op.distributed import tile_ops as pld_tile
-from tests.ir.op.operands import NOWHERE, bound, extents, rejects, shape, symbol, tensor, tile, valid, window
+from tests.ir.op.operands import (
+    COL,
+    NOWHERE,
+    ROW,
+    bound,
+    extents,
+    layout,
+    rejects,
+    shape,
+    symbol,
+    tensor,
+    tile,
+    valid,
+    window,
+)  # fmt: skip
 
 n = symbol("n")
 MTE3 = ir.PipeType.MTE3
@@ -177,7 +191,16 @@ def test_remote_tiles() -> None:
     assert valid(pld_tile.remote_load(w, 0, [0, 0], [1, 8192], [1, 17])) == [1, 17]
     assert pld_tile.remote_load(w, 0, [0, 0], [1, 17]).type.memory_space is None
     rejects(lambda: pld_tile.remote_load(w, 0, [0], [1, 17]), "offsets rank")
-    rejects(lambda: pld_tile.remote_load(w, tensor([1]), [0, 0], [1, 17]), "peer must be a scalar")
+    for peer in (tensor([1]), symbol("f", ir.FP32)):
+        rejects(
+            lambda peer=peer: pld_tile.remote_load(w, peer, [0, 0], [1, 17]), "peer must be a scalar"
+        )  # fmt: skip
+    layouts = {ir.TensorLayout.ND: ROW, ir.TensorLayout.DN: COL}
+    for explicit, blayout in layouts.items():
+        view = ir.TensorView(None, explicit, [48, 64])
+        source = ir.Var("w", ir.DistributedTensorType([64, 64], ir.FP32, None, view), NOWHERE)
+        assert layout(pld_tile.remote_load(source, 0, [0, 0], [48, 1]))[0] is blayout
+    assert layout(pld_tile.remote_load(window([64, 64]), 0, [0, 0], [64, 1]))[0] is COL
     target = window([64, 64])
     assert is_unknown(pld_tile.remote_store(tile([16, 64]), target, 0, [0, 0]))
     rejects(
@@ -261,7 +284,10 @@ def test_staged_transfers() -> None:
     dst, src = window([64, 64]), tensor([64, 64])
     assert len(pld_tile.put(dst, 1, src, tile([16, 64])).args) == 4
     assert len(pld_tile.get(src, 1, dst, tile([16, 64]), tile([16, 64])).args) == 5
-    rejects(lambda: pld_tile.put(dst, 1, src, tile([64])), "stage must be a 2D VEC staging tile")
+    for stage in (tile([64]), tile([16, 64], space=ir.MemorySpace.Mat), tensor([16, 64])):
+        rejects(
+            lambda stage=stage: pld_tile.put(dst, 1, src, stage), "stage must be a 2D VEC staging tile"
+        )  # fmt: skip
     with pytest.raises(InternalError, match="must fit within"):
         pld_tile.put(dst, 1, src, tile([128, 64]))
 

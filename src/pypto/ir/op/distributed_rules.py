@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pypto.core.errors import InternalError
+from pypto.ir.enums import MemorySpace, TensorLayout
 from pypto.ir.expr import Expr
 from pypto.ir.op import dtypes as dt
 from pypto.ir.op.extents import add, as_int, equal, is_one, less_equal, negative, show, show_all
@@ -95,8 +96,8 @@ def _offsets(op: str, arg: Expr, target: ShapedType, what: str = "offsets") -> t
 
 
 def _peer(op: str, arg: Expr) -> None:
-    if not isinstance(arg.type, ScalarType):
-        raise ValueError(f"The operator {op}: peer must be a scalar, got {type(arg.type).__name__}")
+    if not isinstance(arg.type, ScalarType) or not arg.type.dtype.is_int():
+        raise ValueError(f"The operator {op}: peer must be a scalar of an integer type, got {arg.type}")
 
 
 def notify(args: Args, kwargs: Kwargs) -> Type:
@@ -164,7 +165,7 @@ def remote_load(args: Args, kwargs: Kwargs) -> Type:
         valid: Extents = list(shape if request is None else request)
     else:
         valid = window_valid(op, region, shape, offsets, request, materialize=True)
-    explicit_nd = target.tensor_view is not None
+    explicit_nd = target.tensor_view is not None and target.tensor_view.layout is TensorLayout.ND
     column = is_one(shape[-1]) and not is_one(shape[-2]) if len(shape) == 2 else False
     return make_tile(
         shape, target.dtype, valid, COL if column and not explicit_nd else ROW, NO_BOX, space=None
@@ -321,7 +322,8 @@ def staged_transfer(op: str, *, put: bool) -> Deduce:
             raise ValueError(f"The operator {op} requires 4, 5, 7 or 8 arguments, got {len(args)}")
         extents = _check_transfer(op, args, args[3 + stages :], put)
         stage = args[3].type
-        if not isinstance(stage, TileType) or len(stage.shape_) != 2:
+        vector = (None, MemorySpace.Vec)
+        if not isinstance(stage, TileType) or len(stage.shape_) != 2 or stage.memory_space not in vector:
             raise ValueError(f"The operator {op}: stage must be a 2D VEC staging tile")
         if stage.dtype is not tensor_of(args[0]).dtype:
             raise ValueError(
