@@ -33,6 +33,10 @@ def two(self, x: pl.Tensor[[64], pl.FP32]) -> tuple[pl.Tensor[[64], pl.FP32], pl
 @pl.function(type=pl.FunctionType.InCore)
 def flags(self, x: pl.Tensor[[64], pl.FP32], f: pl.Out[pl.Tensor[[4, 4], pl.INT32]]) -> pl.Tensor[[4, 4], pl.INT32]:
     return f
+
+@pl.function(type=pl.FunctionType.InCore)
+def nothing(self, x: pl.Tensor[[64], pl.FP32]):
+    t = pl.load(x, [0], [64])
 """
 CORE = "level=pl.Level.CORE_GROUP"
 
@@ -499,6 +503,14 @@ def test_submit_unpacks_into_results_and_task_id():
     assert [str(t) for t in submit.type.types] == ["pl.Tensor[[64], pl.FP32]", "pl.Scalar[pl.TASK_ID]"]
     assert (out.value.index, tid.value.index) == (0, 1)
     assert tid.var.type == ir.ScalarType(ir.DataType.TASK_ID)
+
+
+@pytest.mark.parametrize(("kernel", "results"), [("nothing", 0), ("k", 1), ("two", 2)])
+@pytest.mark.parametrize("form", ["pl.submit(self.{}, x)", "pl.spmd_submit(self.{}, x, core_num=4)"])
+def test_the_type_of_a_submit_is_flat_with_the_task_id_last(form, kernel, results):
+    submit = calls(f"whole = {form.format(kernel)}\nreturn x")[0].value
+    tensors = [ir.TensorType([64], ir.FP32)] * results
+    assert submit.type.types == [*tensors, ir.ScalarType(ir.DataType.TASK_ID)]
 
 
 def test_submit_forms():
