@@ -236,6 +236,16 @@ def test_a_condition_on_a_reassigned_variable_is_not_believed() -> None:
     assert isinstance(branch.then_body.stmts[1], ir.IfStmt)
 
 
+def test_a_condition_that_reads_memory_is_not_believed_after_a_write() -> None:
+    memory = var("m", ir.TensorType([4], INDEX))
+    read = ir.gt(ir.op.tensor.read(memory, [0]), c(3))  # one object in both conditions
+    inner = ir.IfStmt(read, ir.EvalStmt(op("f", x), S), None, [], S)
+    write = ir.EvalStmt(ir.op.tensor.write(memory, [0], c(0)), S)
+    outer = ir.IfStmt(read, ir.SeqStmts([write, inner], S), None, [], S)
+    (result,) = body_of(outer, params=[memory, x])
+    assert isinstance(result.then_body.stmts[1], ir.IfStmt)
+
+
 def test_ranges_found_in_a_branch_do_not_leak() -> None:
     m = var("m")
     branch = ir.IfStmt(ir.gt(n, c(3)), ir.AssignStmt(m, c(5), S), ir.AssignStmt(m, c(1), S), [], S)

@@ -324,7 +324,7 @@ class _Simplification:
         contexts = [
             self._analyzer.constraint_context(part)
             for part in conjuncts(self._analyzer.simplify(condition))
-            if all(self._is_stable(var) for var in vars_in(part))
+            if not _has_call(part) and all(self._is_stable(var) for var in vars_in(part))
         ]
         with self._region():
             result = self._body(body)
