@@ -245,6 +245,35 @@ def test_tail_comments_of_loops_are_dropped_with_one_warning():
     )
 
 
+def test_warnings_point_at_the_program():
+    def f(t: pl.Tile[[16, 16], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        a = t[1]
+        b = t[2]
+        for _i in pl.range(0, n, 0):
+            c = a
+        d, e = (a, b, n)
+        with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2)]):
+            c = b
+            # tail
+        return a
+
+    with open(__file__, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pl.function(f)
+    places = [lines[warning.lineno - 1].strip() for warning in caught]
+    assert {warning.filename for warning in caught} == {__file__}
+    assert places == [
+        "a = t[1]",
+        "b = t[2]",
+        "for _i in pl.range(0, n, 0):",
+        "d, e = (a, b, n)",
+        "with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2)]):",
+        "# tail",
+    ]
+
+
 def test_statements_that_emit_nothing_pass_their_comments_on():
     (returned,) = commented("# note\npass\nreturn x")
     assert returned.leading_comments == ["note"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from pypto import ir
 from pypto.ir.op_registry import get_op_def
 from pypto.language.parser.annotations import is_left_to_value, local_type
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.dim_folding import is_dim_call
 from pypto.language.parser.function_parser import FunctionParser, statement
 from pypto.language.parser.names import Alias, Binding
@@ -299,11 +299,11 @@ def _check_unpacked(unpacked: ir.Type, names: int, span: ir.Span) -> None:
             hint="Write one name per value",
         )
     if names < len(unpacked.types_):
-        warnings.warn(
-            f"Unpacking {len(unpacked.types_)} values into {names} names drops the last "
-            f"{len(unpacked.types_) - names}: write one name per value, at {span}",
-            UserWarning,
-            stacklevel=2,
+        dropped = len(unpacked.types_) - names
+        warn_at(
+            span,
+            f"Unpacking {len(unpacked.types_)} values into {names} names drops the last {dropped}: "
+            f"write one name per value, at {span}",
         )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.source import SourceText
 
 _SHOWN_DROPPED = 3
@@ -63,15 +63,14 @@ class Comments:
             self._dropped.append(comment)
             self._next += 1
 
-    def warn_dropped(self) -> None:
-        """Report dropped comments, once per body."""
+    def warn_dropped(self, source: SourceText) -> None:
+        """Report dropped comments of a source, once per body."""
         if not self._dropped:
             return
         shown = ", ".join(f"line {c.line}: '{c.text}'" for c in self._dropped[:_SHOWN_DROPPED])
         more = ", ..." if len(self._dropped) > _SHOWN_DROPPED else ""
-        warnings.warn(
-            f"Dropped {len(self._dropped)} tail-of-block comment(s): {shown}{more}", UserWarning, stacklevel=2
-        )
+        place = source.point(self._dropped[0].line, self._dropped[0].column)
+        warn_at(place, f"Dropped {len(self._dropped)} tail-of-block comment(s): {shown}{more}")
 
 
 def comments_between(source: SourceText, first_line: int, last_line: int) -> Comments | None:

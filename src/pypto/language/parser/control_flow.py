@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from pypto.language.parser.assignments import let
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.comments import else_line, header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
+from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.function_parser import Frame, FunctionParser, Yields, statement, to_body
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import parse_split_aiv_loop
@@ -199,11 +199,8 @@ def _check_step(p: FunctionParser, call: ast.Call, kind: str, step: ir.Expr) -> 
         raise ParserSyntaxError(
             "pl.unroll() step cannot be zero", span=p.span(call), hint="Use a step above or below zero"
         )
-    warnings.warn(
-        f"The step of pl.{kind}() is 0, so the loop never runs: {ast.unparse(call)} at {p.span(call)}",
-        UserWarning,
-        stacklevel=2,
-    )
+    span = p.span(call)
+    warn_at(span, f"The step of pl.{kind}() is 0, so the loop never runs: {ast.unparse(call)} at {span}")
 
 
 def _loop_keywords(p: FunctionParser, call: ast.Call, kind: str) -> tuple[list[ir.Expr], dict[str, Any]]:

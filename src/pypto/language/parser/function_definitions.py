@@ -314,7 +314,7 @@ def _dsl_body(
     if given is not None and p.func_type is not ir.FunctionType.Inline:
         _return_outputs(p, node, given.parameters)
     if p.comments is not None:
-        p.comments.warn_dropped()
+        p.comments.warn_dropped(p.source)
     return to_body(p.statements, p.source.head_span(node))
 
 

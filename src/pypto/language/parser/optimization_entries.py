@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass
 
 from pypto import ir
 from pypto.language.parser.diagnostics import ParserSyntaxError
+from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.function_parser import FunctionParser
 from pypto.language.parser.slots import dotted_name, enum_literal
 
@@ -100,10 +100,10 @@ def _split_entry(p: FunctionParser, node: ast.Call) -> tuple[ir.SplitMode, int |
             hint="Write pl.split(pl.SplitMode.UP_DOWN)",
         )
     if slot_num is not None:
-        warnings.warn(
+        warn_at(
+            p.span(node),
             "pl.split(..., slot_num=N) is deprecated; add pl.cross_core_slot(slot_num=N) instead",
             DeprecationWarning,
-            stacklevel=2,
         )
     return enum_literal(p, node.args[0], ir.SplitMode), slot_num
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from pypto import ir
 from pypto.ir.op_registry import create_op_call
 from pypto.ir.utils import use_parser_span
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.function_parser import FunctionParser, expression
 
 _NO_WRAP = "Negative indices do not count from the end: write the extent minus the distance"
@@ -197,10 +197,8 @@ def _read_tile(p: FunctionParser, base: ir.Expr, kind: ir.TileType, node: ast.Su
     if narrowed:
         kwargs["valid_shape"] = valid
     if len(kind.shape_) - len(dropped) < 2 and dropped:
-        warnings.warn(
-            "A tile subscript with scalar indices is auto-promoting to 2D, the least rank of a tile",
-            UserWarning,
-            stacklevel=2,
+        warn_at(
+            span, "A tile subscript with scalar indices is auto-promoting to 2D, the least rank of a tile"
         )
     return _call(tile.slice, span, base, sizes, offsets, **kwargs)
 
