@@ -51,7 +51,10 @@ def formatted(text: str) -> str:
     if callback is None:
         return text
     try:
-        return callback(text)
+        result: object = callback(text)
+        if not isinstance(result, str):
+            raise TypeError(f"it returned a {type(result).__name__}, not text")
+        return result
     except Exception as error:
         log_debug(f"the format callback failed, showing the text as it is: {error}")
         return text

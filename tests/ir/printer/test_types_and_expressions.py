@@ -345,6 +345,8 @@ def test_the_format_callback_sees_the_text_and_its_failures_cost_nothing():
 
         ir.register_format_callback(broken)
         assert str(x) == "x"
+        ir.register_format_callback(lambda text: None)
+        assert str(x) == x.as_python() == "x"
     finally:
         ir.register_format_callback(None)
     with pytest.raises(TypeError):
