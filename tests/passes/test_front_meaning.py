@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ import pypto.language as pl
 from pypto import ir, passes
 from pypto.testing.interpreter import OutOfSteps, run
 from tests.passes.dsl import assert_round_trips
+from tests.passes.random_inline_programs import STARTS, Writer
 from tests.passes.random_scalar_programs import scalar_programs
 
 FRONT = (
@@ -50,6 +53,20 @@ def test_front_passes_keep_the_results_of_random_kernels(program: ir.Program) ->
         assert passes.PropertyVerifierRegistry.verify(produced, program) == [], one_pass.get_name()
     structural = passes.get_structural_properties()
     assert passes.PropertyVerifierRegistry.verify(structural, program) == []
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_front_passes_keep_the_results_of_random_kernels_with_inline_helpers(seed: int) -> None:
+    writer = Writer(seed)
+    program = pl.parse_program(writer.text())
+    for factory in (passes.inline_functions, *FRONT):
+        program = factory()(program)
+        for start in (0, 5):
+            memories = [np.array(values, np.int32) for values in STARTS]
+            returned = run(program, "main", *memories, start)
+            wanted, held = writer.expected(start)
+            assert [*map(int, returned)] == wanted, factory.__name__
+            assert [each.tolist() for each in memories] == held, factory.__name__
 
 
 @slow
