@@ -262,6 +262,22 @@ def test_a_name_first_yielded_in_a_loop_is_read_after_it(loop: str, body: str) -
     np.testing.assert_array_equal(result.data, wanted)
 
 
+def test_a_name_may_be_yielded_with_another_type_in_a_block_of_its_own() -> None:
+    body = """
+        n = 2
+        for i in pl.range(3):
+            for j, (b,) in pl.range(2, init_values=(pl.slice(x, [1, 16], [0, 0]),)):
+                a = pl.yield_(pl.add(b, 1.0))
+            n = n + 1
+            o = pl.assemble(o, a, [1, 0])
+        return o
+    """
+    text = f"{HEAD}        a = pl.abs(y)\n{textwrap.indent(textwrap.dedent(body), 8 * ' ')}\n"
+    arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
+    run(passes.convert_to_ssa()(pl.parse_program(text)), "main", *arguments)
+    np.testing.assert_array_equal(arguments[2], np.array([[0], [3]]) * np.ones((1, 16)))
+
+
 @pytest.mark.parametrize("results", ["b", "a"])
 def test_a_yielded_name_that_is_new_or_handed_on_needs_no_assignment(results: str) -> None:
     body = YIELDING_BODIES["branches"].replace("a = ", f"{results} = ")

@@ -17,6 +17,7 @@ from pypto.language.parser.function_parser import Frame, FunctionParser, Yields,
 from pypto.language.parser.slots import dotted_name, last_name
 from pypto.language.parser.split_aiv import parse_split_aiv_loop
 from pypto.language.parser.spmd import parse_spmd_loop
+from pypto.language.parser.type_checks import same_value_type
 from pypto.language.parser.yield_targets import direct_yield_names
 
 _KINDS = {
@@ -342,22 +343,23 @@ def _bind_results(p: FunctionParser, results: Sequence[ir.Var], *, is_named: boo
     """Bind the names of the yield targets, which become visible after the construct.
 
     A construct that itself stands in a branch or a loop runs in some cases only, or several times. If such a
-    name has a variable from outside of that block, the variable takes the value, as from any assignment,
-    unless the block hands the name on with a yield of its own.
+    name has a variable of its type from outside of that block, the variable takes the value, as from any
+    assignment, unless the block hands the name on with a yield of its own.
     """
-    enclosing = p.yield_frame()
-    handed_on = enclosing.results if enclosing is not None else ()
     for result in results if is_named else ():
-        name = result.name_hint
-        if (
-            not p.strict_ssa
-            and name not in handed_on
-            and p.names.is_from_outside(name)
-            and isinstance(p.names.binding(name), ir.Var)
-        ):
-            let(p, name, result, result.span, None)
+        if _reaches_outside(p, result):
+            let(p, result.name_hint, result, result.span, None)
         else:
-            p.bind_new(name, result, allow_redefinition=True)
+            p.bind_new(result.name_hint, result, allow_redefinition=True)
+
+
+def _reaches_outside(p: FunctionParser, result: ir.Var) -> bool:
+    name = result.name_hint
+    enclosing = p.yield_frame()
+    if p.strict_ssa or enclosing is None or name in enclosing.results or not p.names.is_from_outside(name):
+        return False
+    outside = p.names.binding(name)
+    return isinstance(outside, ir.Var) and same_value_type(outside.type, result.type)
 
 
 def _header_comments(p: FunctionParser, last_expression: ast.expr) -> list[str]:
