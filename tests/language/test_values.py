@@ -324,6 +324,12 @@ def test_annotation_contradicting_the_value(annotation, message):
     assert caught.value.hint.startswith("Change annotation to: pl.Tensor[[64], pl.FP32]")
 
 
+def test_extent_of_an_array_annotation_is_compared():
+    with pytest.raises(ParserTypeError, match="has shape dimension 0 = 5 but expression has") as caught:
+        body_of("a: pl.Array[4, pl.INT32]", "b: pl.Array[5, pl.INT32] = a\nreturn b")
+    assert caught.value.hint == "Change annotation to: pl.Array[4, pl.INT32]"
+
+
 def test_annotations_that_say_nothing_are_skipped():
     for annotation in ("'anything'", "pl.UnknownType", "pl.Ptr", "pld.CommCtxType"):
         stmts = body_of("x: pl.Tensor[[64], pl.FP32]", f"t: {annotation} = pl.exp(x)\nreturn t")

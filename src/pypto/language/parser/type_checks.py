@@ -114,7 +114,7 @@ def check_annotation(name: str, annotation: ir.Type, value: ir.Expr, span: ir.Sp
         assert isinstance(inferred, (ir.ScalarType, ir.ShapedType))
         if not _compatible_dtypes(annotation.dtype, inferred.dtype):
             raise mismatch(f"has dtype {annotation.dtype} but expression has dtype {inferred.dtype}")
-    if isinstance(annotation, (ir.TensorType, ir.TileType)):
+    if isinstance(annotation, (ir.TensorType, ir.TileType, ir.ArrayType)):
         assert isinstance(inferred, ir.ShapedType)
         if _is_flattened_load(annotation, value):
             return
