@@ -288,6 +288,26 @@ tensors(
     b=floats(1, 5, 7),
 )
 tensors(
+    "comparisons_happen_in_the_promoted_type",
+    "o = pl.assemble(o, pl.cmp(a, 1.5, cmp_type=0), [0, 0])\n"
+    "o = pl.assemble(o, pl.cmp(a, b, cmp_type=2), [3, 0])",
+    lambda a, b: np.concatenate([a == 1.5, a < b]).astype(np.float32),
+    a=indices(3, 7, below=3),
+    b=floats(3, 7),
+)
+for _left, _right in (((4, 1), (4, 7)), ((2, 4, 7), (7,))):
+    tensors(
+        f"partial_operator_of_{_left}_and_{_right}_of_two_types",
+        f"o = pl.assemble(o, pl.part_max(a, b), {[0] * len(_left)})",
+        lambda a, b: np.maximum(a.astype(np.float32), b),
+        a=indices(*_left, below=3),
+        b=floats(*_right),
+    )
+tensors(
+    "vector_times_a_batch_of_matrices", "o = pl.assemble(o, pl.matmul(a, b), [0, 0])",
+    lambda a, b: a @ b, 1e-4, a=floats(5), b=floats(2, 5, 3),
+)  # fmt: skip
+tensors(
     "expand_clone",
     "o = pl.assemble(o, pl.expand_clone(a, b), [0, 0, 0])",
     lambda a, b: np.broadcast_to(a, b.shape).copy(),

@@ -21,7 +21,7 @@ from pypto.passes.convert_tensor_to_tile_ops.pieces import (
     with_rank,
 )
 
-__all__ = ["add_like", "divide", "expanded", "subtract"]
+__all__ = ["add_like", "alike", "divide", "expanded", "subtract"]
 
 _ROW_EXPAND_ADD_DTYPES = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.FP16, DataType.FP32)
 _ROW_EXPAND_DIV_DTYPES = (DataType.FP16, DataType.FP32)
@@ -49,6 +49,14 @@ def expanded(k: KernelLowering, call: ir.Call, leaf: str) -> ir.Expr:
     """An operator without a form for columns whose operands do not commute."""
     lhs, rhs = _operands(k, call)
     return k.op(f"tile.{leaf}", [_expand_to_result(k, call, lhs, rhs), rhs])
+
+
+def alike(k: KernelLowering, call: ir.Call, leaf: str) -> ir.Expr:
+    """An operator whose tile form takes two operands of one element type and shape."""
+    lhs, rhs = (
+        _repeated(k, call, in_dtype(k, operand, result_dtype(call))) for operand in _operands(k, call)
+    )
+    return k.op(f"tile.{leaf}", [lhs, rhs])
 
 
 def divide(k: KernelLowering, call: ir.Call) -> ir.Expr:

@@ -15,7 +15,7 @@ from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.views import same_extents
-from pypto.passes.convert_tensor_to_tile_ops.broadcast import add_like, divide, expanded, subtract
+from pypto.passes.convert_tensor_to_tile_ops.broadcast import add_like, alike, divide, expanded, subtract
 from pypto.passes.convert_tensor_to_tile_ops.gathers import (
     expand_clone,
     gather,
@@ -59,7 +59,7 @@ _SAME_NAME = (
     " row_expand row_expand_mul row_expand_div row_expand_sub row_expand_max row_expand_min row_expand_expdif"
     " col_expand col_expand_mul col_expand_add col_expand_sub col_expand_div col_expand_max col_expand_min"
     " col_expand_expdif concat set_validshape full ci random"
-    " part_add part_mul part_max part_min sort32 mrgsort_format1 gather_mask"
+    " sort32 mrgsort_format1 gather_mask"
     " get_block_idx get_subblock_idx get_block_num aiv_shard aic_gather"
 )
 
@@ -122,6 +122,10 @@ def _extremum(leaf: str) -> Converter:
     return convert
 
 
+def _partial(leaf: str) -> Converter:
+    return lambda k, call, var: alike(k, call, leaf)
+
+
 def _expands(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     target, scalar = k.tile(call.args_[0]), call.args_[1]
     filled = k.op("tile.expands", [target, scalar])
@@ -142,11 +146,12 @@ def _exclusive_or(leaf: str) -> Converter:
 def _compare(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     """A tile comparison gives packed bits; the tensor operator gives ones and zeros."""
     dtype, shape = result_dtype(call), result_shape(call)
-    lhs, rhs = k.tile(call.args_[0]), call.args_[1]
+    lhs, rhs = in_dtype(k, k.tile(call.args_[0]), dtype), call.args_[1]
     if isinstance(rhs.type, ir.ScalarType):
         mask = k.let("cmp_mask", k.op("tile.cmps", [lhs, rhs], cmp_type=call.kwargs_["cmp_type"]))
     else:
-        mask = k.let("cmp_mask", k.op("tile.cmp", [lhs, k.tile(rhs)], cmp_type=call.kwargs_["cmp_type"]))
+        other = in_dtype(k, k.tile(rhs), dtype)
+        mask = k.let("cmp_mask", k.op("tile.cmp", [lhs, other], cmp_type=call.kwargs_["cmp_type"]))
     ones = k.let("cmp_ones", filled(k, shape, dtype, 1))
     zeros = k.let("cmp_zeros", filled(k, shape, dtype, 0))
     selected = scratch(k, "cmp_tmp", (k.index(1), k.index(32)), DataType.UINT8)
@@ -432,6 +437,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "tensor.add": lambda k, call, var: add_like(k, call, "add"),
     "tensor.mul": lambda k, call, var: add_like(k, call, "mul"),
     "tensor.fmod": lambda k, call, var: expanded(k, call, "fmod"),
+    **{f"tensor.part_{leaf}": _partial(f"part_{leaf}") for leaf in ("add", "mul", "max", "min")},
     "tensor.sub": lambda k, call, var: subtract(k, call),
     "tensor.div": lambda k, call, var: divide(k, call),
     "tensor.row_expand_add": lambda k, call, var: add_like(k, call, "add"),

@@ -26,14 +26,13 @@ def matmul(k: KernelLowering, call: ir.Call, var: ir.Var | None) -> ir.Expr:
     dtype = _common_dtype(lhs_arg, rhs_arg)
     lhs = _operand(k, lhs_arg, bool(call.kwargs_.get("a_trans")), dtype)
     rhs = _operand(k, rhs_arg, bool(call.kwargs_.get("b_trans")), dtype)
-    if lhs_rank > 2 or rhs_rank > 2:
-        return result_in_dtype(k, call, k.op("tile.batch_matmul", [lhs, rhs]))
     if lhs_rank == 1:
         lhs = _reshaped(k, lhs, (k.index(1), *tile_type(lhs).shape_))
     if rhs_rank == 1:
         rhs = _reshaped(k, rhs, (*tile_type(rhs).shape_, k.index(1)))
-    product = result_in_dtype(k, call, k.op("tile.matmul", [lhs, rhs]))
-    if lhs_rank == rhs_rank == 2:
+    name = "tile.matmul" if max(lhs_rank, rhs_rank) <= 2 else "tile.batch_matmul"
+    product = result_in_dtype(k, call, k.op(name, [lhs, rhs]))
+    if 1 not in (lhs_rank, rhs_rank):
         return product
     return k.op("tile.reshape", [k.let("product", product), tuple_of(k, result_shape(call))])
 
