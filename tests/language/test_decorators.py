@@ -516,6 +516,26 @@ def test_an_inline_helper_that_fills_a_carried_value_in_a_loop_reads_what_the_tu
 
 
 @pl.inline
+def filled_inside(t, buf):
+    filled_in_turns(t, buf)
+
+
+def test_a_carried_value_that_helpers_fill_in_an_inner_loop_is_read_as_the_turn_before_left_it():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], o: pl.Tensor[[64], pl.FP32]):
+        for _j, (acc,) in pl.range(2, init_values=(o,)):
+            for _k in pl.range(3):
+                t = pl.add(acc, x)
+                filled_inside(t, acc)
+            r = pl.yield_(acc)
+        return r
+
+    start, inner, handed_on = f.body.stmts[0].body.stmts
+    read, turns = inner.body.stmts
+    assert read.value.args[0] is turns.body.var is handed_on.value[0] is start.var
+
+
+@pl.inline
 def accumulated(a, x, k):
     for _i in pl.range(3):
         a = pl.add(a, x)

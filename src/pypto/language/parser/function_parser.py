@@ -22,7 +22,7 @@ from pypto.language.parser.diagnostics import (
     UnsupportedFeatureError,
     concise_error_message,
 )
-from pypto.language.parser.inner_blocks import assigned_in_inner_loops
+from pypto.language.parser.inner_blocks import assigned_in_inner_loops, filled_by_helpers
 from pypto.language.parser.instead import instead_of_expression, instead_of_statement
 from pypto.language.parser.names import Binding, Names
 from pypto.language.parser.program_context import ProgramContext
@@ -224,7 +224,9 @@ class FunctionParser:
         """
         outer = self.statements
         self.statements = []
-        assigned = assigned_in_inner_loops(body) if carried and not self.strict_ssa else ()
+        assigned: set[str] = set()
+        if carried and not self.strict_ssa:
+            assigned = assigned_in_inner_loops(body) | filled_by_helpers(body, self.closure.lookup)
         for arg in carried:
             self.carrying_bodies[arg] = CarryingBody(self.names.current, self.statements)
             if arg.name_hint in assigned:

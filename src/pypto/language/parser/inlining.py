@@ -46,7 +46,7 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
     p.inline_depth += 1
     p.held = held | results
     starting = _starting(p, helper, args)
-    filled = set() if p.strict_ssa else set(filled_names(helper.func_def.body))
+    filled = set() if p.strict_ssa else filled_names(helper.func_def.body, p.closure.lookup)
     p.names.push()
     for name, value in zip(helper.param_names, args, strict=True):
         if name in starting:
