@@ -112,6 +112,12 @@ def test_partial_operators_copy_where_one_side_is_valid() -> None:
     np.testing.assert_array_equal(result.data[2:], a[2:])
 
 
+def test_partial_operator_of_a_repeated_operand_is_valid_where_its_result_is() -> None:
+    row, matrix = floats(8), floats(4, 8)
+    total = run(T.part_add(tensor([8]), tensor([4, 8])), row, matrix)
+    assert total.valid == (4, 8) and np.array_equal(total.data, row + matrix)
+
+
 def test_result_keeps_the_first_operands_valid_region() -> None:
     call = L.add(tile([4, 8], valid=[3, 8]), tile([4, 8]))
     assert evaluate_call(call, [Value.of(floats(4, 8), valid=[3, 8]), Value.of(floats(4, 8))]).valid == (3, 8)
@@ -160,6 +166,12 @@ def test_accumulation_and_its_initial_condition() -> None:
     call = L.matmul_acc(tile([4, 3]), tile([4, 8]), tile([8, 3]), init_cond=symbol("c", ir.BOOL))
     np.testing.assert_allclose(run(call, acc, a, b, False).data, acc + a @ b, rtol=1e-5)
     np.testing.assert_allclose(run(call, acc, a, b, True).data, a @ b, rtol=1e-5)
+
+
+def test_products_of_two_types_sum_in_the_promoted_one() -> None:
+    counts, weights = np.array([[2, 4]], np.int32), np.array([[0.5], [1.5]], np.float16)
+    call = T.matmul(tensor([1, 2], ir.INT32), tensor([2, 1], ir.FP16))
+    assert run(call, counts, weights).data.tolist() == [[7.0]]
 
 
 def test_integer_products_sum_in_int32() -> None:

@@ -31,6 +31,7 @@ from pypto.ir.meaning import (
     Remote,
     Together,
 )
+from pypto.ir.op.dtypes import promote
 from pypto.ir.op_registry import get_op_def
 from pypto.ir.types import ScalarType, ShapedType, TensorType
 
@@ -174,7 +175,8 @@ def _partial(call: Call, meaning: Partial, args: list[Operand]) -> Value:
     a, b = (np.broadcast_to(arg.data, shape) for arg in args)
     both = arithmetic.formula(meaning.formula, [a, b], call.kwargs_, dtype)
     one = np.where(inside[0], a, np.where(inside[1], b, 0)).astype(both.dtype)
-    return Value(np.where(inside[0] & inside[1], both, one).astype(both.dtype), args[0].valid)
+    valid = args[0].valid if args[0].data.shape == shape else shape
+    return Value(np.where(inside[0] & inside[1], both, one).astype(both.dtype), valid)
 
 
 def _reduce(call: Call, meaning: Reduce, args: list[Operand]) -> Any:
@@ -209,9 +211,9 @@ def _contract(call: Call, meaning: Contraction, args: list[Operand]) -> Value:
     lhs = _swapped(args[first], call.kwargs_.get("a_trans"))
     rhs = _swapped(args[second], call.kwargs_.get("b_trans"))
     depth = lhs.valid[-1]
-    source = call.args_[first].type
-    assert isinstance(source, ShapedType)
-    left, right, element = lhs.data, rhs.data, source.dtype
+    of_left, of_right = call.args_[first].type, call.args_[second].type
+    assert isinstance(of_left, ShapedType) and isinstance(of_right, ShapedType)
+    left, right, element = lhs.data, rhs.data, promote(of_left.dtype, of_right.dtype)
     if meaning.scaled:
         left, right = _scaled(left, args[first + 1], 1), _scaled(right, args[second + 1], 0)
         element = DataType.FP32
