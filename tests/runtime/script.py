@@ -40,7 +40,8 @@ class Script:
         deps: Sequence[int] = (),
         scalar_first: bool = False,
     ) -> int:
-        """A task with (tag, register) entries; (OUTPUT, register, elements) makes one. Returns an id slot."""
+        """A task with (tag, register) entries; (OUTPUT, register, elements) makes one, which is
+        not tracked if `elements` is negative. Returns an id slot."""
         marker = (0xABCD0000 | len(payload)) << 32 | op
         entries = [word for entry in payload for word in entry]
         all_scalars = [marker, *scalars]
@@ -98,6 +99,10 @@ class Script:
 
     def chain(self, n: int, register: int) -> None:
         self._add(14, n, register)
+
+    def misuse(self, how: int, register: int) -> None:
+        """A submit whose arguments the orchestration gets wrong."""
+        self._add(16, how, register)
 
     def _add(self, *words: int) -> None:
         self.words += [int(word) for word in words]

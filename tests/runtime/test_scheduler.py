@@ -175,6 +175,16 @@ def test_manual_dep_buffer_is_not_tracked_through_views_either(runner: Runner) -
     assert runner.edges(s) == set()
 
 
+def test_manual_dep_buffer_orders_everything_behind_its_creator_only(runner: Runner) -> None:
+    s = Script()
+    made = s.output_register()
+    s.submit(NOTHING, (OUTPUT, made, -8))
+    for tag in (INOUT, INPUT, OUTPUT_EXISTING, INOUT):
+        s.submit(NOTHING, (tag, made))
+    s.submit(NOTHING, (INPUT, s.view(made, [4], [2])))
+    assert runner.edges(s) == {(0, i) for i in range(1, 6)}
+
+
 def test_one_task_naming_a_tensor_twice_does_not_wait_for_itself(runner: Runner) -> None:
     x = zeros(4)
     s = Script()
@@ -459,6 +469,10 @@ def test_argument_errors_are_fatal_and_the_next_run_works(runner: Runner) -> Non
         "unknown function id 5": unknown_function,
         "without a kernel": no_lane,
         "view leaves its tensor: dim 0, offset 2": no_memory,
+        "set_dependencies was called twice": lambda s: s.misuse(0, 0),
+        "set_dependencies: null array with a count": lambda s: s.misuse(1, 0),
+        "dump of something that is not among the arguments": lambda s: s.misuse(2, 0),
+        "timing slot above 15": lambda s: s.misuse(3, 0),
     }
     for message, build in cases.items():
         s = Script()

@@ -39,8 +39,9 @@ struct Machine {
             TensorArgType tag = static_cast<TensorArgType>(word());
             int64_t reg = word();
             if (tag == TensorArgType::OUTPUT) {  // as many elements as the following word says
-                uint32_t shape[1] = {static_cast<uint32_t>(word())};
-                infos[n_infos] = new TensorCreateInfo(shape, 1, DataType::UINT32);
+                int64_t elements = word();       // a negative number makes a buffer that is not tracked
+                uint32_t shape[1] = {static_cast<uint32_t>(elements < 0 ? -elements : elements)};
+                infos[n_infos] = new TensorCreateInfo(shape, 1, DataType::UINT32, elements < 0);
                 created[n_infos] = reg;
                 args.add_output(*infos[n_infos++]);
                 continue;
@@ -66,6 +67,26 @@ struct Machine {
             tensors[created[i]] = outputs.get_ref(static_cast<uint32_t>(i));
             delete infos[i];
         }
+    }
+
+    // A submit whose arguments are wrong in the way of number `how`, known before the submit.
+    static void misuse(int64_t how, ChipTensor& t) {
+        ChipTensor stranger = t;
+        PTO2TaskId id = rt_submit_dummy_task(CoreTaskArgs()).task_id();
+        CoreTaskArgs args;
+        args.add_inout(t);
+        args.set_dependencies(&id, 1);
+        args.set_dependencies(nullptr, 0);
+        args.set_dependencies(&id, 1);
+        if (args.has_error || args.error_msg != nullptr) rt_report_fatal(1, "an error without a reason");
+        switch (how) {
+            case 0: args.set_dependencies(&id, 1); break;
+            case 1: args.set_dependencies(nullptr, 1); break;
+            case 2: args.dump(t, stranger); break;
+            case 3: args.set_task_timing_slot(16); break;
+        }
+        if (!args.has_error || args.error_msg == nullptr) rt_report_fatal(1, "no error");
+        rt_submit_aiv_task(0, args);
     }
 
     // False at the end of the script or of a scope.
@@ -154,11 +175,60 @@ struct Machine {
                 break;
             }
             case 15: ids[word()] = PTO2TaskId::invalid(); break;
+            case 16: {
+                int64_t how = word();
+                misuse(how, tensors[word()]);
+                break;
+            }
             default: rt_report_fatal(1, "no such command: %d", static_cast<int>(command)); return false;
         }
         return true;
     }
 };
+
+// Compiled, never run: what hand-written orchestrations may use, as they write it.
+[[maybe_unused]] void every_name(const ChipTensor& x) {
+    uint32_t shape[2] = {4, 4}, offset[2] = {0, 0}, order[2] = {1, 0}, flat[1] = {16};
+    TensorCreateInfo floats(shape, 2), ints(shape, 2, DataType::INT32, /*manual_dep=*/true);
+    floats.set_initial_value(0);
+    TensorCreateInfo both[2] = {floats, ints};
+    CoreTaskArgs outputs;
+    outputs.add_output(floats, ints);
+    TaskOutputTensors a = alloc_tensors(floats, ints), b = alloc_tensors(both, 2), c = alloc_tensors(outputs);
+    const ChipTensor &t = a.get_ref(0), &u = b.get_ref(1);
+    CoreTaskArgs args;
+    args.add_input(x, t);
+    args.add_inout(u, c.get_ref(0));
+    args.add_no_dep(t);
+    args.add_output(t, u);
+    args.add_scalar(1, 2.5f, true, static_cast<int8_t>(-1), to_u64(from_u64<double>(7)));
+    int32_t words[2] = {-1, 2};
+    args.add_scalars_i32(words, 2);
+    PTO2TaskId ids[2] = {a.task_id(), b.task_id()};
+    args.set_dependencies(ids, 2);
+    args.launch_spec.set_core_num(1);
+    args.set_allow_early_resolve(true);
+    args.set_task_timing_slot(3);
+    args.dump(t, u);
+    args.dump();
+    if (args.has_error) LOG_ERROR("%s", args.error_msg);
+    MixedKernels lanes = {INVALID_KERNEL_ID, 0, INVALID_KERNEL_ID};
+    TaskOutputTensors made = rt_submit_task(lanes, args);
+    if (made.empty() || made.size() == 2 || made.task_id() == ids[0]) LOG_WARN("warn");
+    rt_submit_aic_task(0, args);
+    uint8_t kinds[2] = {DEP_WAIT, DEP_RETAIN};
+    CoreTaskArgs gate;
+    gate.set_dependencies_with_kinds(ids, kinds, 2);
+    rt_submit_dummy_task(gate);
+    ChipTensor view = t.view(shape, offset, true).transpose(0, 1).permute(order).slice(0, 0, 4, 2);
+    view = t.reshape(flat, 1);
+    LOG_INFO("%d %d", static_cast<int>(view.numel()), static_cast<int>(view.is_contiguous));
+    LOG_DEBUG("%d", view.manual_dep && view.owner_task_id.is_valid() && view.strides[4] && view.start_offset);
+    LOG_TIMING("%d", rt_available_cluster_count() + rt_available_aiv_count());
+    rt_scope_begin();
+    rt_scope_end();
+    rt_orchestration_done();
+}
 
 }  // namespace
 

@@ -532,7 +532,8 @@ public:
             dep_count_ = n;
         }
     }
-    void set_dependencies_with_kinds(const PTO2TaskId* ids, const uint32_t* kinds, uint32_t n) {
+    template <class Kind>
+    void set_dependencies_with_kinds(const PTO2TaskId* ids, const Kind* kinds, uint32_t n) {
         (void)kinds;  // every kind orders, and buffers live as long as something names them
         set_dependencies(ids, n);
     }
@@ -549,10 +550,9 @@ public:
         (mark_dump(&tensors), ...);
     }
 
-    bool has_error() const { return error_ != nullptr; }
-    const char* error_msg() const { return error_ == nullptr ? "" : error_; }
-
     LaunchSpec launch_spec;
+    bool has_error = false;  // the first wrong use sets both; the submit is fatal then
+    const char* error_msg = nullptr;
 
     // For the runtime.
     uint32_t tensor_count() const { return tensor_count_; }
@@ -596,7 +596,9 @@ private:
         set_error("dump of something that is not among the arguments");
     }
     void set_error(const char* message) {
-        if (error_ == nullptr) error_ = message;
+        if (has_error) return;
+        has_error = true;
+        error_msg = message;
     }
 
     uint32_t tensor_count_ = 0;
@@ -605,7 +607,6 @@ private:
     uint32_t dump_mask_ = 0;
     const PTO2TaskId* deps_ = nullptr;
     const CoreTaskPredicate* predicate_ = nullptr;
-    const char* error_ = nullptr;
     TensorArgType tags_[PYPTO_MAX_TENSORS];
     const void* tensors_[PYPTO_MAX_TENSORS];
     uint64_t scalars_[PYPTO_MAX_SCALARS];
@@ -657,9 +658,9 @@ inline TaskOutputTensors alloc_tensors(const CoreTaskArgs& args) {
     for (uint32_t i = 0; i < args.tensor_count(); ++i) {
         if (args.tag(i) == TensorArgType::OUTPUT) entries[n++] = &args.create_info_at(i);
     }
-    if (args.has_error() || n != args.tensor_count()) {
+    if (args.has_error || n != args.tensor_count()) {
         rt_report_fatal(1, "alloc_tensors: %s",
-                        args.has_error() ? args.error_msg() : "an argument is no output");
+                        args.has_error ? args.error_msg : "an argument is no output");
         return outputs;
     }
     pypto_runtime_api->allocate(entries, n, &outputs);

@@ -72,8 +72,8 @@ bool Run::set_launch(Task& task, const LaunchSpec& launch) {
 }
 
 bool Run::set_payload(Task& task, const CoreTaskArgs& args, TaskOutputTensors* outputs) {
-    if (args.has_error()) {
-        fail("%s: %s", name_of(task), args.error_msg());
+    if (args.has_error) {
+        fail("%s: %s", name_of(task), args.error_msg);
         return false;
     }
     uint32_t n = args.tensor_count();
