@@ -12,6 +12,7 @@ import pytest
 import pypto.language as pl
 from pypto import ir
 from pypto.ir.pass_manager import PassManager
+from pypto.ir.walk import walk
 from pypto.runtime import RunConfig
 
 M = pl.dynamic("M")
@@ -521,6 +522,30 @@ def test_each_scalar_value_is_a_program_of_its_own():
     assert main.compile(a, 4, c) is not three
     with pytest.raises(ValueError, match="Parameter 'n' was compiled for the value 3, got 4"):
         three(a, 4, c)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given", "value"),
+    [
+        (pl.INT32, True, ir.ConstInt(1, ir.DataType.INDEX, ir.Span.unknown())),
+        (pl.FP32, 3, ir.ConstFloat(3.0, ir.DataType.FP32, ir.Span.unknown())),
+        (pl.BOOL, 1, ir.ConstBool(True, ir.Span.unknown())),
+    ],
+)
+def test_a_scalar_stands_in_the_body_as_a_number_of_its_type(dtype, given, value):
+    @pl.jit.incore
+    def kernel(a: pl.Tensor, n: dtype, c: pl.Out[pl.Tensor]):
+        c = pl.store(pl.load(a, [0, 0], [16, 64]), [0, 0], c)
+        return c
+
+    @pl.jit
+    def k(a: pl.Tensor, n: dtype, c: pl.Out[pl.Tensor]):
+        c = kernel(a, n, c)
+        return c
+
+    a, c = ones(16, 64), ones(16, 64)
+    call = next(node for node in walk(k.lower(a, given, c)["k"].body) if isinstance(node, ir.Call))
+    ir.assert_structural_equal(call.args[1], value)
 
 
 def test_a_runtime_scalar_serves_all_values():

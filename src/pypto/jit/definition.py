@@ -21,6 +21,7 @@ from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.language.parser.slots import DTYPES, dotted_name, last_name
 from pypto.language.parser.source import SourceText, find_function
 from pypto.language.parser.specialised_body import declared_dynamic, is_bind_dynamic, parsed_at
+from pypto.language.specialisation import Constant
 from pypto.language.typing import DynVar
 
 _DIRECTIONS = {"Out": ir.ParamDirection.Out, "InOut": ir.ParamDirection.InOut}
@@ -60,6 +61,14 @@ class Parameter:
         """The type of a parameter that is no tensor: its annotation says all of it."""
         assert self.dtype is not None
         return ir.ArrayType(self.dtype, self.extent) if self.kind is Kind.ARRAY else ir.ScalarType(self.dtype)
+
+    def constant(self, value: Constant | None) -> Constant | None:
+        """A number as a value of the scalar's type, as at a dispatch: `True` for an integer means 1."""
+        if value is None or self.dtype is None:
+            return None
+        if self.dtype.is_float():
+            return float(value)
+        return bool(value) if self.dtype == ir.DataType.BOOL else int(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,8 @@ class JITFunction(SpecialisedFunction):
                 kind = tensor_type(extents, fact.dtype, fact.layout, shaped)
             else:
                 kind = parameter.unshaped_type
-            given.append(GivenParameter(parameter.name, kind, parameter.direction, fact.constant))
+            constant = parameter.constant(fact.constant)
+            given.append(GivenParameter(parameter.name, kind, parameter.direction, constant))
         return program.build(given, runnable=runnable)
 
     def _compiled(

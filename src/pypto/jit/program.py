@@ -106,11 +106,11 @@ class JitProgram(ProgramContext):
             zip(definition.parameters, arguments.values, strict=True)
         ):
             direction = ir.ParamDirection.In if inline else parameter.direction
-            constant = arguments.constants.get(position) if parameter.kind is Kind.SCALAR else None
+            value_of_caller = arguments.constants.get(position) if parameter.kind is Kind.SCALAR else None
             kind = self._type(parameter, value.type, symbols[parameter.name], arguments.span)
             if callee.kind == "incore" and parameter.direction is ir.ParamDirection.In:
                 kind = self._valid_in_part(parameter.name, kind, value.type)
-            given.append(GivenParameter(parameter.name, kind, direction, constant))
+            given.append(GivenParameter(parameter.name, kind, direction, parameter.constant(value_of_caller)))
         return given
 
     def _type(
