@@ -169,6 +169,8 @@ def test_tensors_are_checked_when_made() -> None:
         for init in (np.ones(3, np.float32), np.ones(2, np.int32)):
             with pytest.raises(ValueError, match="init has shape"):
                 worker.alloc_tensor((2,), np.float32, init=init)
+        with pytest.raises(TypeError, match="init must be a tensor, got list"):
+            worker.alloc_tensor((2,), np.float32, init=[1.0, 2.0])
         assert set(worker._allocations) == before  # the memory is given back
         for shape in ((), (0, 2), (-1,)):
             with pytest.raises(ValueError):

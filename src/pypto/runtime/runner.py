@@ -89,7 +89,7 @@ def execute_compiled(
     *,
     platform: str = "a2a3sim",
     device_id: int = 0,
-    dfx: _DfxOpts | None = None,
+    dfx: _DfxOpts = _DfxOpts(),
     level: int = 2,
     aicpu_thread_num: int | None = None,
     analyze_auto_scopes_for_deps: bool = False,
@@ -100,7 +100,7 @@ def execute_compiled(
     """
     if level != 2:
         raise ValueError(f"execute_compiled only supports level=2, got {level}")
-    config = (dfx or _DfxOpts()).apply(RunConfig(platform=platform, device_id=device_id))
+    config = dfx.apply(RunConfig(platform=platform, device_id=device_id))
     root = Path(work_dir)
     if (root / metadata.SIDECAR).is_file():
         CompiledProgram.from_dir(root, platform=platform)(*args, config=config)

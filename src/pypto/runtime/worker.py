@@ -382,6 +382,8 @@ def any_worker_active() -> bool:
 
 
 def _copy_init(address: int, init: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    if not (hasattr(init, "shape") and hasattr(init, "dtype")):
+        raise TypeError(f"init must be a tensor, got {type(init).__name__}")
     if tuple(init.shape) != shape or dtype_name(init.dtype) != dtype_name(dtype):
         raise ValueError(
             f"init has shape {tuple(init.shape)} and dtype {dtype_name(init.dtype)}, "
