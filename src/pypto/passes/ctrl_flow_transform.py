@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from pypto import ir
 from pypto.ir.rewrite import Substitution
-from pypto.ir.walk import vars_in, walk, walk_stmts
+from pypto.ir.walk import vars_in, walk_stmts
 from pypto.passes.auto_name import base_of
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
 from pypto.passes.escape_lowering import (
@@ -26,7 +26,7 @@ from pypto.passes.escape_lowering import (
     contains_escape,
 )
 from pypto.passes.leading_comments import with_comments_first
-from pypto.passes.memory_effects import may_write, reads_memory
+from pypto.passes.memory_effects import reads_memory, writes_memory
 from pypto.passes.statement_lists import flat_stmts
 
 _BOOL = ir.DataType.BOOL
@@ -142,7 +142,7 @@ def _with_index(loop: ir.ForStmt, index: ir.Var) -> ir.ForStmt:
 def _evaluated_once(loop: ir.ForStmt, names: FreshNames) -> tuple[list[ir.Stmt], ir.Expr, ir.Expr]:
     """Return stop and step so that they keep their value from before the loop in every iteration."""
     assigned = _assigned(loop.body)
-    writes = any(isinstance(n, ir.Call | ir.Submit) and may_write(n) for n in walk(loop.body, once=True))
+    writes = writes_memory(loop.body)
     saves: list[ir.Stmt] = []
 
     def save(expr: ir.Expr, base: str) -> ir.Expr:

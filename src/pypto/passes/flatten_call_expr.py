@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 from pypto import ir
 from pypto.ir.rewrite import Substitution
-from pypto.ir.walk import vars_in, walk
+from pypto.ir.walk import vars_in
 from pypto.passes.auto_name import auto_name
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_function_pass, property_set
-from pypto.passes.memory_effects import may_write
+from pypto.passes.memory_effects import calls_in, may_write
 
 _P = IRProperty
 
@@ -227,13 +227,13 @@ def _is_flat(expr: ir.Expr) -> bool:
 
 def _reject_varying_calls(loop: ir.WhileStmt) -> None:
     """Raise ValueError if a call in the condition depends on what the loop carries, or writes in place."""
-    calls = [node for node in walk(loop.condition, once=True) if isinstance(node, ir.Call)]
+    calls = list(calls_in(loop.condition))
     if not calls:
         return
     varying: set[ir.Expr] = set(loop.iter_args_)
-    for node in walk(loop.body, once=True):
-        if isinstance(node, ir.Call | ir.Submit) and may_write(node):
-            varying.update(arg for arg in node.args_ if isinstance(arg, ir.Var))
+    for call in calls_in(loop.body):
+        if may_write(call):
+            varying.update(arg for arg in call.args_ if isinstance(arg, ir.Var))
     for call in calls:
         if not varying.isdisjoint(vars_in(call)):
             raise ValueError(

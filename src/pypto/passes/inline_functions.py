@@ -26,13 +26,12 @@ from pypto.passes.inline_splice import (
     InlineCallee,
     MakeVar,
     Splice,
-    calls_in,
     fresh_inline_var,
     prepare_callee,
     splice,
 )
 from pypto.passes.leading_comments import with_comments_first
-from pypto.passes.memory_effects import may_write
+from pypto.passes.memory_effects import reads_memory, writes_memory
 from pypto.passes.statement_lists import flat_stmts
 
 
@@ -135,7 +134,7 @@ class _Expansion:
             callee = self._callee_of(stmt.expr)
             if callee is not None:
                 spliced = splice(callee, stmt.expr, self._fresh)
-                kept = [ir.EvalStmt(v, stmt.span) for v in spliced.values or () if _may_write(v)]
+                kept = [ir.EvalStmt(v, stmt.span) for v in spliced.values or () if writes_memory(v)]
                 return with_comments_first([*spliced.stmts, *kept], stmt.leading_comments)
         elif isinstance(stmt, ir.ReturnStmt):
             callee = self._callee_of(stmt.value_[0]) if len(stmt.value_) == 1 else None
@@ -170,7 +169,7 @@ class _Expansion:
         saves: list[ir.Stmt] = []
         for index, value in enumerate(values):
             following = (siblings[at] for at in range(position + 1, len(siblings)))
-            if _may_write(value) or self._overwritten_before_read(value, stmt.var, index, following):
+            if writes_memory(value) or self._overwritten_before_read(value, stmt.var, index, following):
                 saved = self._fresh(value if isinstance(value, ir.Var) else stmt.var, value.type)
                 saves.append(ir.AssignStmt(saved, value, stmt.span))
                 values[index] = saved
@@ -183,12 +182,12 @@ class _Expansion:
         """Say whether a statement changes what `value` reads while a read of `lhs[index]` is to come."""
         unread = self._reads.get((lhs, index), 0)
         variables = frozenset(vars_in(value))
-        reads_memory = any(isinstance(node, ir.Call) for node in walk(value, once=True))
+        is_read_from_memory = reads_memory(value)
         overwritten = False
         for stmt in following:
             if unread <= 0:
                 return False
-            overwrites = _assigns(stmt, variables) or (reads_memory and _may_write(stmt))
+            overwrites = _assigns(stmt, variables) or (is_read_from_memory and writes_memory(stmt))
             # Inside a loop or branch, the order of the two is not looked at.
             overwritten |= overwrites and not isinstance(stmt, ir.AssignStmt)
             reads = sum(_is_read(node, lhs, index) for node in walk(stmt))
@@ -231,10 +230,6 @@ def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
 
 def _assigns(stmt: ir.Stmt, variables: frozenset[ir.Var]) -> bool:
     return any(isinstance(node, ir.AssignStmt) and node.var in variables for node in walk_stmts(stmt))
-
-
-def _may_write(node: ir.IRNode) -> bool:
-    return any(may_write(call) for call in calls_in(node))
 
 
 def _is_read(node: ir.IRNode, lhs: ir.Var, index: int) -> bool:

@@ -7,7 +7,7 @@ Parameters become the actual arguments, everything that the body defines becomes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from pypto.core.errors import UsageError, located
 from pypto.ir.rewrite import Substitution, map_expr
 from pypto.ir.walk import vars_in, walk, walk_stmts
 from pypto.passes.auto_name import base_of
-from pypto.passes.memory_effects import may_write
+from pypto.passes.memory_effects import calls_in, may_write, writes_memory
 from pypto.passes.statement_lists import flat_stmts
 
 _counter = itertools.count()
@@ -93,7 +93,7 @@ def prepare_callee(function: ir.Function) -> InlineCallee:
         returns_tuple=returns_tuple,
         locals=tuple(var for var in defined if var not in params),
         rebound=frozenset(var for var in defined if var in params),
-        writes=any(may_write(node) for stmt in stmts for node in calls_in(stmt)),
+        writes=any(map(writes_memory, stmts)),
         span=function.span,
     )
 
@@ -164,11 +164,6 @@ def splice(callee: InlineCallee, call: ir.Expr, fresh: MakeVar = fresh_inline_va
     if tags:
         stmts = [_tag_dumps(stmt, tags) for stmt in stmts]
     return Splice([*before, *stmts], values)
-
-
-def calls_in(node: ir.IRNode) -> Iterator[ir.Call | ir.Submit]:
-    """Yield the calls and submits in a statement or expression, each once."""
-    return (each for each in walk(node, once=True) if isinstance(each, ir.Call | ir.Submit))
 
 
 def _save_arguments(callee: InlineCallee, mapping: dict[ir.Var, ir.Expr], fresh: MakeVar) -> list[ir.Stmt]:

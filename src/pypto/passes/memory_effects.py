@@ -10,7 +10,15 @@ from pypto.ir.op_registry import get_op_def
 from pypto.ir.walk import exprs_of, walk, walk_stmts
 from pypto.passes.storage import NO_VIEWS, Storage, is_builtin, is_tensor
 
-__all__ = ["is_barrier", "may_write", "memory_operands", "reads_memory", "written_roots"]
+__all__ = [
+    "calls_in",
+    "is_barrier",
+    "may_write",
+    "memory_operands",
+    "reads_memory",
+    "writes_memory",
+    "written_roots",
+]
 
 _METADATA = frozenset({"tensor.dim", "tensor.view"})
 _BARRIERS = frozenset(
@@ -38,10 +46,19 @@ def may_write(call: ir.Call | ir.Submit) -> bool:
     return any(effect is not ir.ArgEffect.Read for effect in effects)
 
 
+def calls_in(node: ir.Stmt | ir.Expr) -> Iterator[ir.Call | ir.Submit]:
+    """The calls and submits in a statement or expression, each once."""
+    return (each for each in walk(node, once=True) if isinstance(each, ir.Call | ir.Submit))
+
+
+def writes_memory(node: ir.Stmt | ir.Expr) -> bool:
+    """Whether memory may differ after a statement or after the evaluation of an expression."""
+    return any(may_write(call) for call in calls_in(node))
+
+
 def reads_memory(expr: ir.Expr) -> bool:
     """Whether the value of an expression may depend on what is in memory."""
-    calls = (node for node in walk(expr, once=True) if isinstance(node, ir.Call | ir.Submit))
-    return any(call.op.name not in _METADATA for call in calls)
+    return any(call.op.name not in _METADATA for call in calls_in(expr))
 
 
 def memory_operands(

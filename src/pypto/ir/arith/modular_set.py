@@ -113,8 +113,10 @@ class ModularSetAnalyzer:
         widens = target.get_bit() >= 64 or (
             target.get_bit() >= source.get_bit() and target.is_unsigned_int() == source.is_unsigned_int()
         )
-        if widens or not _is_power_of_two(known.coeff):
-            return known if widens else _EVERYTHING
+        if widens:
+            return known
+        if not _is_power_of_two(known.coeff):
+            return _EVERYTHING
         return ModularSet(min(known.coeff, 1 << target.get_bit()), known.base)
 
 

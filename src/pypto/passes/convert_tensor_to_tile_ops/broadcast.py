@@ -12,6 +12,7 @@ from pypto.core.dtype import DataType
 from pypto.ir.views import same_extents
 from pypto.passes.convert_tensor_to_tile_ops.kernel import KernelLowering, Vec
 from pypto.passes.convert_tensor_to_tile_ops.pieces import (
+    filled,
     in_dtype,
     position,
     result_dtype,
@@ -164,9 +165,7 @@ def _repeated(k: KernelLowering, call: ir.Call, narrow: ir.Expr) -> ir.Expr:
     """`narrow` with the shape of the result, of any rank: a product with ones keeps each value."""
     if _is_full(narrow, call):
         return narrow
-    dtype = tile_type(narrow).dtype
-    one = ir.ConstFloat(1.0, dtype, k.span) if dtype.is_float() else ir.ConstInt(1, dtype, k.span)
-    ones = k.let("ones", k.op("tile.full", [tuple_of(k, result_shape(call)), one], dtype=dtype))
+    ones = k.let("ones", filled(k, result_shape(call), tile_type(narrow).dtype, 1))
     return k.let("repeated", k.op("tile.mul", [ones, narrow]))
 
 

@@ -7,7 +7,7 @@ which speaks of the caller's variables, its attributes and its launch fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto import ir
@@ -153,10 +153,10 @@ def _allocating(function: ir.Function, program: ir.Program, outputs: Outputs) ->
     return function if body is function.body else function.replace(body=body)
 
 
-def _unpacked_results(body: ir.Stmt) -> dict[int, list[ir.Var]]:
+def _unpacked_results(body: ir.Stmt) -> dict[int, set[ir.Var]]:
     """What comes out of each dispatch with several results, by the dispatch's id."""
     dispatches: dict[ir.Expr, int] = {}
-    found: dict[int, list[ir.Var]] = {}
+    found: dict[int, set[ir.Var]] = {}
     for stmt in walk_stmts(body):
         if not isinstance(stmt, ir.AssignStmt):
             continue
@@ -164,15 +164,15 @@ def _unpacked_results(body: ir.Stmt) -> dict[int, list[ir.Var]]:
         if isinstance(value, (ir.Call, ir.Submit)) and isinstance(value.type, ir.TupleType):
             dispatches[stmt.var] = id(value)
         elif isinstance(value, ir.TupleGetItemExpr) and value.tuple in dispatches:
-            found.setdefault(dispatches[value.tuple], []).append(stmt.var)
+            found.setdefault(dispatches[value.tuple], set()).add(stmt.var)
     return found
 
 
-def _check_extents_are_known(call: Dispatch, type: ir.TensorType, computed: Sequence[ir.Var]) -> None:
+def _check_extents_are_known(call: Dispatch, type: ir.TensorType, computed: Collection[ir.Var]) -> None:
     """Whoever allocates a tensor must know its extents, so the kernel that fills it cannot compute them."""
     for extent in type.shape_:
         for var in vars_in(extent):
-            if any(var is each for each in computed):
+            if var in computed:
                 raise UsageError(
                     located(
                         f"A tensor that leaves '{call.op.name}' has the extent '{base_of(var.name_hint)}', "
