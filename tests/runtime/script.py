@@ -104,6 +104,10 @@ class Script:
         """A submit whose arguments the orchestration gets wrong."""
         self._add(16, how, register)
 
+    def misuse_view(self, how: int, register: int) -> None:
+        """A view or a description of a buffer that cannot be."""
+        self._add(17, how, register)
+
     def _add(self, *words: int) -> None:
         self.words += [int(word) for word in words]
 

@@ -486,6 +486,26 @@ def test_argument_errors_are_fatal_and_the_next_run_works(runner: Runner) -> Non
         assert (y == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (0, "transpose axes 0, 2 of a tensor of rank 2"),
+        (1, "permute: axis 1 at place 1 is no permutation"),
+        (2, r"slice \[0:5:1\] of dim 0 leaves its tensor"),
+        (3, r"slice \[0:1:0\]"),
+        (4, "as many elements: 32 to 33"),
+        (5, "reshape needs a contiguous tensor"),
+        (6, "a buffer of 0 dims"),
+        (7, "a buffer of 6 dims"),
+    ],
+)
+def test_view_or_buffer_that_cannot_be_is_fatal(runner: Runner, how: int, message: str) -> None:
+    s = Script()
+    s.misuse_view(how, 0)
+    with pytest.raises(RuntimeError, match=message):
+        runner.run(s, zeros(4, 8))
+
+
 def test_failing_kernel_ends_the_run_with_its_name_and_block(runner: Runner) -> None:
     x, y = zeros(4), zeros(4)
     s = Script()

@@ -89,6 +89,21 @@ struct Machine {
         rt_submit_aiv_task(0, args);
     }
 
+    // A view that does not exist, of a tensor of two dims that is no row, in the way of number `how`.
+    static void misuse_view(int64_t how, const ChipTensor& t) {
+        uint32_t flat[1] = {static_cast<uint32_t>(t.numel())}, more[1] = {flat[0] + 1}, twice[2] = {1, 1};
+        switch (how) {
+            case 0: t.transpose(0, 2); break;
+            case 1: t.permute(twice); break;
+            case 2: t.slice(0, 0, t.shapes[0] + 1); break;
+            case 3: t.slice(0, 0, 1, 0); break;
+            case 4: t.reshape(more, 1); break;
+            case 5: t.transpose(0, 1).reshape(flat, 1); break;
+            case 6: alloc_tensors(TensorCreateInfo(t.shapes, 0)); break;
+            case 7: alloc_tensors(TensorCreateInfo(t.shapes, 6)); break;
+        }
+    }
+
     // False at the end of the script or of a scope.
     bool step() {
         int64_t command = word();
@@ -178,6 +193,11 @@ struct Machine {
             case 16: {
                 int64_t how = word();
                 misuse(how, tensors[word()]);
+                break;
+            }
+            case 17: {
+                int64_t how = word();
+                misuse_view(how, tensors[word()]);
                 break;
             }
             default: rt_report_fatal(1, "no such command: %d", static_cast<int>(command)); return false;
