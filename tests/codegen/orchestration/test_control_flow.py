@@ -19,6 +19,7 @@ from tests.codegen.orchestration.builders import (
     call,
     compile_text,
     const,
+    create,
     generate,
     kernel,
     loop,
@@ -389,6 +390,24 @@ def test_loops_over_a_tensor_of_dynamic_extent_define_the_symbol_once(tmp_path):
     assert "// Dynamic-dim symbols (extent of the declaring argument)" in result.code
     assert " N = " not in result.code
     compile_text(result.code, tmp_path)
+
+
+def test_a_symbol_that_sizes_a_buffer_is_defined_once_from_the_first_tensor_that_declares_it(tmp_path):
+    m = scalar("M", INDEX)
+    x, y = var("x", tensor([8, m])), var("y", tensor([m]))
+    result = generate([x, y], auto(create("t", [m]), create("u", [const(4), m])))
+    assert result.code.count("int64_t M = (int64_t)orch_args.tensor(0).ref().shapes[1];") == 1
+    assert result.code.count(" M = ") == 1
+    assert "t_ci_shapes[1] = {static_cast<uint32_t>(M)};" in result.code
+    compile_text(result.code, tmp_path)
+
+
+def test_a_symbol_that_only_a_comment_mentions_is_not_defined():
+    k = unary("M")
+    x, out = var("x", tensor([scalar("M", INDEX), 16])), var("out")
+    text = generate([x, out], auto(evaluated(call(k, [x, out], "io"))), k).code
+    assert "// Task 0: M" in text
+    assert "int64_t M" not in text and "Dynamic-dim" not in text
 
 
 def test_a_scalar_parameter_with_the_name_of_a_symbol_stands_for_it(tmp_path):

@@ -288,6 +288,9 @@ def test_launch_wrapper_over_a_computed_result_takes_the_output_too():
 
     program = converted(P)
     assert names_of(program["launch"].params) == ["x", "ret0__out"]
+    assert program["launch"].param_directions == [In, Out]
+    made = ir.collect_def_vars(program["main"].body)[0]
+    assert dispatches(program["main"])[0].args[1] is made and made.name_hint == "ret0__out"
     assert calls(program["launch"]) == ["k"] and calls(program["main"]) == ["tensor.create", "launch"]
 
 

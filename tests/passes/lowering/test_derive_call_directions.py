@@ -364,17 +364,34 @@ def test_submit_keeps_its_fields_and_covers_only_what_it_carries():
             return o
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def main(self, x: T, o: pl.Out[T]) -> T:
+        def main(self, x: T, flags: pl.Tensor[[4], pl.INT32], o: pl.Out[T]) -> T:
             t, first = pl.submit(self.fill, x)
-            o, _second = pl.submit(self.fill, t, o, deps=[first])
+            o, _second = pl.spmd_submit(
+                self.fill,
+                t,
+                o,
+                deps=[first],
+                core_num=4,
+                sync_start=True,
+                allow_early_resolve=True,
+                predicate=(flags[1] > 2),
+            )
             return o
 
     assert directions(P) == [[A.Input], [A.Input, A.OutputExisting]]
-    derived = through(P, "convert_to_ssa", "flatten_call_expr", "derive_call_directions")
-    omitted, complete = dispatches(derived["main"])
-    assert isinstance(complete, ir.Submit) and len(complete.deps) == 1
-    assert str(complete.type).endswith("pl.Scalar[pl.TASK_ID]]")
-    assert isinstance(omitted, ir.Submit)
+    ssa = through(P, "convert_to_ssa", "flatten_call_expr")
+    derived = passes.derive_call_directions()(ssa)
+    for before, after in zip(dispatches(ssa["main"]), dispatches(derived["main"]), strict=True):
+        assert isinstance(after, ir.Submit)
+        assert str(after.type) == str(before.type) and str(after.type).endswith("pl.Scalar[pl.TASK_ID]]")
+        for field in ("core_num", "sync_start", "allow_early_resolve", "predicate"):
+            assert getattr(after, field) is getattr(before, field)
+        assert [dep is kept for dep, kept in zip(before.deps, after.deps, strict=True)] == [True] * len(
+            before.deps
+        )
+    assert len(dispatches(derived["main"])[1].deps) == 1
+    again = passes.derive_call_directions()(derived)
+    ir.assert_structural_equal(again, derived)
 
 
 def test_wrappers_take_the_directions_of_what_they_dispatch_whatever_the_order():
