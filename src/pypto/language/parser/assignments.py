@@ -44,11 +44,7 @@ def parse_assign(p: FunctionParser, node: ast.Assign) -> None:
         _assign_tuple(p, node, target, value)
     elif isinstance(target, ast.Subscript):
         if is_window_buffer_call(value):
-            raise ParserSyntaxError(
-                "A window buffer must be assigned to a single variable name",
-                span=p.span(node),
-                hint="Write buffer = pld.alloc_window_buffer(...)",
-            )
+            raise _needs_single_name(p, node)
         name, new_value = parse_subscript_write(p, node, target)
         let(p, name, new_value, p.span(node), node)
     else:
@@ -178,38 +174,12 @@ def let(
 ) -> ir.Var:
     """Emit `name = value`: assign the variable again if the name has one, else make a new one."""
     new_type = value.type if variable_type is None else variable_type
-    old = p.names.binding(name)
-    filled = None if p.strict_ssa else _filled_argument(old, value)
-    if filled is not None:
-        old = filled.value
-    is_outer = filled is not None or name not in p.names.current
-    if isinstance(old, ir.IterArg) and is_outer and not p.strict_ssa:
-        old = p.seed(old, span)
-    reusable = isinstance(old, ir.Var) and not isinstance(old, ir.IterArg) and not p.strict_ssa
-    reusable = reusable and (filled is not None or old not in p.held)
-    if reusable:
-        assert isinstance(old, ir.Var)
-        same_type = same_value_type(old.type, new_type)
-        begins = p.specialised is not None and p.specialised.begins_variable(p, old, same_type)
-        reusable = filled is not None or not begins
-    if reusable:
-        assert isinstance(old, ir.Var)
-        if not same_type:
-            raise ParserTypeError(
-                f"Cannot reassign '{name}' with a different type: was {old.type}, got {new_type}",
-                span=span,
-                hint="Use a new name for a value of another type",
-            )
-        variable = old
-        if isinstance(value.type, ir.UnknownType):  # a call of a later method gives what the variable holds
-            value = retyped(value, variable.type)
-        if filled is not None:
-            filled.value = variable
-        else:
-            p.names.current[name] = variable
-    else:
+    variable = _assigned_again(p, name, value, new_type, span)
+    if variable is None:
         variable = _new_variable(p, name, new_type, span)
         p.bind_new(name, variable)
+    elif isinstance(value.type, ir.UnknownType):  # a call of a later method gives what the variable holds
+        value = retyped(value, variable.type)
     if p.producers:
         p.producers.pop(variable, None)
     if is_task_id(variable.type):
@@ -220,6 +190,40 @@ def let(
     else:
         p.emit_commented(stmt, node)
     return variable
+
+
+def _assigned_again(
+    p: FunctionParser, name: str, value: ir.Expr, new_type: ir.Type, span: ir.Span
+) -> ir.Var | None:
+    """The variable that `name = value` assigns, bound to the name; None if the assignment makes a new one."""
+    if p.strict_ssa:
+        return None
+    old = p.names.binding(name)
+    filled = _filled_argument(old, value)
+    if filled is not None:
+        old = filled.value
+    if isinstance(old, ir.IterArg) and (filled is not None or name not in p.names.current):
+        old = p.seed(old, span)
+    if not isinstance(old, ir.Var) or isinstance(old, ir.IterArg):
+        return None
+    same_type = same_value_type(old.type, new_type)
+    if filled is None and (old in p.held or _begins_variable(p, old, same_type)):
+        return None
+    if not same_type:
+        raise ParserTypeError(
+            f"Cannot reassign '{name}' with a different type: was {old.type}, got {new_type}",
+            span=span,
+            hint="Use a new name for a value of another type",
+        )
+    if filled is not None:
+        filled.value = old
+    else:
+        p.names.current[name] = old
+    return old
+
+
+def _begins_variable(p: FunctionParser, old: ir.Var, same_type: bool) -> bool:
+    return p.specialised is not None and p.specialised.begins_variable(p, old, same_type)
 
 
 def _filled_argument(old: Binding | None, value: ir.Expr) -> Alias | None:
@@ -245,6 +249,14 @@ def _new_variable(p: FunctionParser, name: str, variable_type: ir.Type, span: ir
     return p.program.variable(p.function_name, name, variable_type, span)
 
 
+def _needs_single_name(p: FunctionParser, node: ast.Assign) -> ParserSyntaxError:
+    return ParserSyntaxError(
+        "A window buffer must be assigned to a single variable name",
+        span=p.span(node),
+        hint="Write buffer = pld.alloc_window_buffer(...)",
+    )
+
+
 # -- tuples --------------------------------------------------------------------------------------------------
 
 
@@ -254,11 +266,7 @@ def _assign_tuple(p: FunctionParser, node: ast.Assign, target: ast.Tuple, value:
         _unpack_submit(p, node, target, value)
         return
     if is_window_buffer_call(value):
-        raise ParserSyntaxError(
-            "A window buffer must be assigned to a single variable name",
-            span=p.span(node),
-            hint="Write buffer = pld.alloc_window_buffer(...)",
-        )
+        raise _needs_single_name(p, node)
     names = _target_names(p, target.elts)
     if is_yield(value):
         assert isinstance(value, ast.Call)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from pypto.ir.op_registry import get_op_def
-from pypto.language.inline_function import InlineFunction
+from pypto.language.parser.inline_calls import Lookup, inline_calls
 from pypto.language.parser.slots import last_name
 from pypto.language.parser.yield_targets import direct_yield_names, is_yield
 
@@ -59,15 +58,13 @@ def assigned_names(body: Sequence[ast.stmt]) -> Iterator[str]:
         yield from _names(target)
 
 
-def filled_names(body: Sequence[ast.stmt], lookup: Callable[[str], Any]) -> set[str]:
+def filled_names(
+    body: Sequence[ast.stmt], lookup: Lookup, known: dict[int, set[str]] | None = None
+) -> set[str]:
     """The names of tensors into which `body` writes, itself or through the inline helpers that it calls.
 
-    `lookup` gives what a name that the body does not bind stands for.
+    `known` are the parameters that helpers fill, by the helper's id.
     """
-    return _filled(body, lookup, {})
-
-
-def _filled(body: Sequence[ast.stmt], lookup: Callable[[str], Any], known: dict[int, set[str]]) -> set[str]:
     found: set[str] = set()
     for target, value in _assignments(body):
         if isinstance(target, ast.Subscript) or _fills(value, target):
@@ -76,18 +73,15 @@ def _filled(body: Sequence[ast.stmt], lookup: Callable[[str], Any], known: dict[
 
 
 def filled_by_helpers(
-    body: Sequence[ast.stmt], lookup: Callable[[str], Any], known: dict[int, set[str]] | None = None
+    body: Sequence[ast.stmt], lookup: Lookup, known: dict[int, set[str]] | None = None
 ) -> set[str]:
     """The names of tensors into which inline helpers write that `body` calls."""
     known = {} if known is None else known
     found: set[str] = set()
-    for call in (node for stmt in body for node in ast.walk(stmt) if isinstance(node, ast.Call)):
-        helper = lookup(call.func.id) if isinstance(call.func, ast.Name) else None
-        if not isinstance(helper, InlineFunction):
-            continue
+    for call, helper in inline_calls(body, lookup):
         if id(helper) not in known:
             known[id(helper)] = set()  # while a helper that calls itself is looked at
-            known[id(helper)] = _filled(helper.func_def.body, helper.closure_vars.get, known)
+            known[id(helper)] = filled_names(helper.func_def.body, helper.closure_vars.get, known)
         for parameter, argument in zip(helper.param_names, call.args, strict=False):
             if parameter in known[id(helper)] and isinstance(argument, ast.Name):
                 found.add(argument.id)

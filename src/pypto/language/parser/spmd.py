@@ -4,7 +4,7 @@ indices."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from pypto.language.inline_function import InlineFunction
 from pypto.language.parser.comments import header_end
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.function_parser import Frame, FunctionParser, to_body
+from pypto.language.parser.inline_calls import Lookup, calls_in, inline_calls
 from pypto.language.parser.launch import bool_literal, name_hint_literal, parse_core_num
 from pypto.language.parser.optimization_entries import Optimizations, parse_optimizations
 from pypto.language.parser.predicates import parse_predicate
@@ -220,7 +221,7 @@ def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: Spm
     """Whether the body is kernel code; otherwise it dispatches exactly one kernel."""
     if _reads_block_index(node.body, p.closure.lookup, set()):
         return True
-    dispatches = sum(_is_dispatch(p, inner) for inner in _calls(node.body))
+    dispatches = sum(_is_dispatch(p, inner) for inner in calls_in(node.body))
     optimised = launch.optimizations is not None and not launch.optimizations.is_empty
     if dispatches == 1 or (optimised and p.source.is_text):
         return optimised
@@ -237,17 +238,12 @@ def _needs_kernel(p: FunctionParser, node: ast.With, call: ast.Call, launch: Spm
     )
 
 
-def _calls(body: Sequence[ast.stmt]) -> Iterator[ast.Call]:
-    return (inner for stmt in body for inner in ast.walk(stmt) if isinstance(inner, ast.Call))
-
-
-def _reads_block_index(body: Sequence[ast.stmt], lookup: Callable[[str], Any], seen: set[int]) -> bool:
+def _reads_block_index(body: Sequence[ast.stmt], lookup: Lookup, seen: set[int]) -> bool:
     """Whether the body, or an inline helper that will stand in it, asks for the block index."""
-    for call in _calls(body):
-        if last_name(call.func) == "get_block_idx":
-            return True
-        helper = lookup(call.func.id) if isinstance(call.func, ast.Name) else None
-        if isinstance(helper, InlineFunction) and id(helper) not in seen:
+    if any(last_name(call.func) == "get_block_idx" for call in calls_in(body)):
+        return True
+    for _, helper in inline_calls(body, lookup):
+        if id(helper) not in seen:
             seen.add(id(helper))
             if _reads_block_index(helper.func_def.body, helper.closure_vars.get, seen):
                 return True
