@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pypto import ir
 from pypto.ir.walk import vars_in
@@ -32,42 +34,55 @@ def expand_inline(p: FunctionParser, helper: InlineFunction, node: ast.Call) -> 
             span=p.span(node),
             hint="An inline function must not call itself",
         )
+    p.held = held | results
+    try:
+        with _reading(p, helper):
+            _bind_parameters(p, helper, args)
+            p.parse_statements(_without_docstring(helper.func_def.body))
+            returned = p.inline_return
+    finally:
+        p.held = held
+    p.inline_results = results if returned is None else results.union(vars_in(returned))
+    return returned
+
+
+@contextmanager
+def _reading(p: FunctionParser, helper: InlineFunction) -> Iterator[None]:
+    """Parse what the helper's source says; afterwards its names, without the parameters, are the caller's."""
     outer = (p.source, p.closure, p.comments, p.inline_return)
-    source = SourceText(
+    p.source = SourceText(
         helper.source_file,
         "\n".join(helper.source_lines),
         ast.Module([helper.func_def], []),
         is_text=p.source.is_text,
     )
-    p.source = source
     p.closure = p.closure.derived(helper.closure_vars, p.closure.namespace)
-    p.comments = comments_between(source, helper.func_def.lineno, helper.func_def.end_lineno or 0)
+    p.comments = comments_between(p.source, helper.func_def.lineno, helper.func_def.end_lineno or 0)
     p.inline_return = None
     p.inline_depth += 1
-    p.held = held | results
-    starting = _starting(p, helper, args)
-    filled = set() if p.strict_ssa else filled_names(helper.func_def.body, p.closure.lookup)
     p.names.push()
-    for name, value in zip(helper.param_names, args, strict=True):
-        if name in starting:
-            _start_variable(p, name, value, p.span(helper.func_def))
-        elif isinstance(value, ir.IterArg) and name in filled:
-            p.names.bind(name, Alias(p.seed(value, p.span(helper.func_def))))
-        else:
-            p.names.bind(name, Alias(value))
     try:
-        p.parse_statements(_without_docstring(helper.func_def.body))
-        if p.inline_return is not None:
-            results |= frozenset(vars_in(p.inline_return))
-        return p.inline_return
+        yield
     finally:
         p.inline_depth -= 1
-        p.held, p.inline_results = held, results
         p.source, p.closure, p.comments, p.inline_return = outer
-        inner = p.names.pop()
-        for name, bound in inner.items():
+        for name, bound in p.names.pop().items():
             if name not in helper.param_names:
                 p.names.bind(name, bound)
+
+
+def _bind_parameters(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) -> None:
+    """Let the parameters stand for the arguments, or for variables that start as them."""
+    starting = _starting(p, helper, args)
+    filled = set() if p.strict_ssa else filled_names(helper.func_def.body, p.closure.lookup)
+    span = p.span(helper.func_def)
+    for name, value in zip(helper.param_names, args, strict=True):
+        if name in starting:
+            _start_variable(p, name, value, span)
+        elif isinstance(value, ir.IterArg) and name in filled:
+            p.names.bind(name, Alias(p.seed(value, span)))
+        else:
+            p.names.bind(name, Alias(value))
 
 
 def _starting(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) -> set[str]:
