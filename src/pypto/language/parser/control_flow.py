@@ -27,6 +27,8 @@ _KINDS = {
     "pipeline": ir.ForKind.Pipeline,
 }
 
+_CARRYING_LOOP = "for i, (a, b) in pl.range(n, init_values=(x, y))"
+
 
 @statement(ast.For)
 def parse_for(p: FunctionParser, node: ast.For) -> None:
@@ -42,13 +44,17 @@ def parse_for(p: FunctionParser, node: ast.For) -> None:
             span=p.span(node.iter),
             hint="Write: for i in pl.range(n):",
         )
+    _reject_else(p, node)
+    handler(p, node, call)
+
+
+def _reject_else(p: FunctionParser, node: ast.For | ast.While) -> None:
     if node.orelse:
         raise ParserSyntaxError(
             "'else' on a loop is not supported",
             span=p.span(node.orelse[0]),
             hint="Write its statements behind the loop",
         )
-    handler(p, node, call)
 
 
 # -- counted loops -------------------------------------------------------------------------------------------
@@ -105,14 +111,14 @@ def _loop_target(p: FunctionParser, node: ast.For) -> tuple[str, list[str] | Non
         raise ParserSyntaxError(
             "For loop target must be a simple name or: (loop_var, (iter_args...))",
             span=p.span(target),
-            hint="Write for i in pl.range(n): or for i, (a, b) in pl.range(n, init_values=(x, y)):",
+            hint=f"Write for i in pl.range(n): or {_CARRYING_LOOP}:",
         )
     loop_var, carried = target.elts
     if not isinstance(loop_var, ast.Name):
         raise ParserSyntaxError(
             "Loop variable must be a simple name",
             span=p.span(loop_var),
-            hint="Write for i, (a, b) in pl.range(n, init_values=(x, y)):",
+            hint=f"Write {_CARRYING_LOOP}:",
         )
     if not isinstance(carried, ast.Tuple):
         raise ParserSyntaxError(
@@ -127,7 +133,7 @@ def _iter_arg_names(p: FunctionParser, node: ast.Tuple) -> list[str]:
             raise ParserSyntaxError(
                 "Iter arg must be a simple name",
                 span=p.span(element),
-                hint="Write for i, (a, b) in pl.range(n, init_values=(x, y)):",
+                hint=f"Write {_CARRYING_LOOP}:",
             )
     return [element.id for element in node.elts if isinstance(element, ast.Name)]
 
@@ -143,17 +149,18 @@ def _check_counts(p: FunctionParser, node: ast.For, names: Sequence[str], inits:
 
 def _bounds(p: FunctionParser, call: ast.Call, kind: str) -> tuple[ir.Expr, ir.Expr, ir.Expr]:
     count = len(call.args)
+    hint = f"Write pl.{kind}(stop), pl.{kind}(start, stop) or pl.{kind}(start, stop, step)"
     if count == 0:
         raise ParserSyntaxError(
             f"pl.{kind}() requires at least 1 argument",
             span=p.span(call),
-            hint=f"Write pl.{kind}(stop), pl.{kind}(start, stop) or pl.{kind}(start, stop, step)",
+            hint=hint,
         )
     if count > 3:
         raise ParserSyntaxError(
             f"pl.{kind}() takes at most 3 positional arguments, got {count}",
             span=p.span(call),
-            hint=f"Write pl.{kind}(stop), pl.{kind}(start, stop) or pl.{kind}(start, stop, step)",
+            hint=hint,
         )
     values = [_bound(p, argument, kind) for argument in call.args]
     span = p.span(call)
@@ -380,12 +387,7 @@ def _emit_compound(p: FunctionParser, stmt: ir.Stmt, comments: list[str]) -> Non
 @statement(ast.While)
 def parse_while(p: FunctionParser, node: ast.While) -> None:
     """`while condition:` without carried values; names of the body leak."""
-    if node.orelse:
-        raise ParserSyntaxError(
-            "'else' on a loop is not supported",
-            span=p.span(node.orelse[0]),
-            hint="Write its statements behind the loop",
-        )
+    _reject_else(p, node)
     comments = _header_comments(p, node.test)
     condition = _condition(p, node.test, "while")
     frame = Frame("while", yields=Yields())

@@ -12,6 +12,7 @@ from pypto.language.parser.function_parser import Frame, FunctionParser, to_body
 from pypto.language.parser.slots import enum_literal, last_name
 
 LOOP_KEYWORDS = ("init_values", "chunk", "chunk_policy", "attrs", "step", "stage")
+_CALL = "pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)"
 
 
 def parse_split_aiv_loop(p: FunctionParser, node: ast.For, call: ast.Call) -> None:
@@ -55,7 +56,17 @@ def _header_line(p: FunctionParser, node: ast.For, call: ast.Call) -> int:
 
 def _checked(p: FunctionParser, node: ast.For, call: ast.Call) -> tuple[str, ir.SplitMode]:
     """The lane variable's name and the mode; raises for every misuse in a fixed order."""
-    span = p.span(call)
+    _check_place(p, p.span(call))
+    if not isinstance(node.target, ast.Name):
+        raise ParserSyntaxError(
+            "pl.split_aiv() must use a single loop variable",
+            span=p.span(node.target),
+            hint=f"Write for lane in {_CALL}:",
+        )
+    return node.target.id, _mode(p, call)
+
+
+def _check_place(p: FunctionParser, span: ir.Span) -> None:
     if p.inside("split_aiv"):
         raise ParserSyntaxError(
             "nested 'for ... in pl.split_aiv(...)' is not allowed",
@@ -68,56 +79,33 @@ def _checked(p: FunctionParser, node: ast.For, call: ast.Call) -> tuple[str, ir.
             span=span,
             hint="Remove pl.split(...) from the optimizations of the scope",
         )
-    if not isinstance(node.target, ast.Name):
-        raise ParserSyntaxError(
-            "pl.split_aiv() must use a single loop variable",
-            span=p.span(node.target),
-            hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
-        )
+
+
+def _mode(p: FunctionParser, call: ast.Call) -> ir.SplitMode:
+    """The mode of a call with two lanes and nothing but a mode."""
+
+    def error(message: str, hint: str = f"Write {_CALL}", at: ast.expr = call) -> ParserSyntaxError:
+        return ParserSyntaxError(f"pl.split_aiv() {message}", span=p.span(at), hint=hint)
+
     keywords: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
     for name in LOOP_KEYWORDS:
         if name in keywords:
-            raise ParserSyntaxError(
-                f"pl.split_aiv() loop form does not accept '{name}='",
-                span=span,
-                hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):",
-            )
+            raise error(f"loop form does not accept '{name}='", f"Write for lane in {_CALL}:")
     if "optimizations" in keywords:
-        raise ParserSyntaxError(
-            "pl.split_aiv() does not accept 'optimizations='",
-            span=span,
-            hint="Put optimizations on the pl.at around it",
-        )
+        raise error("does not accept 'optimizations='", "Put optimizations on the pl.at around it")
     if len(call.args) != 1:
-        raise ParserSyntaxError(
-            "pl.split_aiv() takes exactly one positional argument",
-            span=span,
-            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
-        )
+        raise error("takes exactly one positional argument")
     lanes = p.closure.fold(call.args[0], p.names.__contains__)
     if type(lanes) is not int or lanes != 2:
-        raise ParserSyntaxError(
-            "pl.split_aiv() requires n == 2",
-            span=p.span(call.args[0]),
-            hint="A core group has two vector lanes",
-        )
+        raise error("requires n == 2", "A core group has two vector lanes", call.args[0])
     if None in keywords:
-        raise ParserSyntaxError(
-            "pl.split_aiv() does not accept **kwargs", span=span, hint="Write the keywords out"
-        )
-    for unknown in keywords.keys() - {"mode"}:
-        raise ParserSyntaxError(
-            f"pl.split_aiv() got unexpected keyword argument '{unknown}'",
-            span=span,
-            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
-        )
+        raise error("does not accept **kwargs", "Write the keywords out")
+    for unknown in keywords:
+        if unknown != "mode":
+            raise error(f"got unexpected keyword argument '{unknown}'")
     if "mode" not in keywords:
-        raise ParserSyntaxError(
-            "pl.split_aiv() requires mode=pl.SplitMode.X",
-            span=span,
-            hint="Write pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN)",
-        )
-    return node.target.id, enum_literal(p, keywords["mode"], ir.SplitMode)
+        raise error("requires mode=pl.SplitMode.X")
+    return enum_literal(p, keywords["mode"], ir.SplitMode)
 
 
 def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
@@ -135,18 +123,19 @@ def parse_lane_transfer(p: FunctionParser, node: ast.Call) -> ir.Expr:
             span=span,
             hint="The enclosing pl.split_aiv has the mode",
         )
-    for unknown in keywords.keys() - {"split", "lane_stride"}:
-        raise ParserSyntaxError(
-            f"pl.{name}() does not accept keyword argument '{unknown}'",
-            span=span,
-            hint=f"Write pl.{name}(tile)",
-        )
+    for unknown in keywords:
+        if unknown not in ("split", "lane_stride"):
+            raise ParserSyntaxError(
+                f"pl.{name}() does not accept keyword argument '{unknown}'",
+                span=span,
+                hint=f"Write pl.{name}(tile)",
+            )
     region = next((frame for frame in reversed(p.frames) if frame.kind == "split_aiv"), None)
     if region is None and "split" not in keywords:
         raise ParserSyntaxError(
             f"pl.{name}() must be used inside a 'for ... in pl.split_aiv(...)' loop",
             span=span,
-            hint="Write for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN): around it",
+            hint=f"Write for lane in {_CALL}: around it",
         )
     operand = p.expr(node.args[0])
     if isinstance(operand.type, ir.DistributedTensorType):
