@@ -56,11 +56,25 @@ def test_cast_saturates_except_for_the_wrapping_pairs() -> None:
     assert wrapped.data[0, 0] == 44
 
 
-def test_narrowing_floats_round_to_nearest_even_and_ints_wrap() -> None:
-    source = np.array([[1.00390625, 1.01171875]], np.float32)  # ties between bfloat16 neighbours
-    for mode in ("rint", "round", "floor"):
-        result = run(L.cast(tile([1, 2]), ir.BF16, mode=mode), source).data
-        assert result.dtype == BF16 and result.astype(np.float32)[0].tolist() == [1.0, 1.015625]
+@pytest.mark.parametrize(
+    ("mode", "wanted"),
+    [
+        ("rint", [1.0, 1.015625, -1.015625, 1.0]),
+        ("round", [1.0, 1.015625, -1.015625, 1.0]),
+        ("none", [1.0, 1.015625, -1.015625, 1.0]),
+        ("floor", [1.0, 1.0078125, -1.015625, 1.0]),
+        ("ceil", [1.0078125, 1.015625, -1.0078125, 1.0]),
+        ("trunc", [1.0, 1.0078125, -1.0078125, 1.0]),
+        ("odd", [1.0078125, 1.0078125, -1.0078125, 1.0]),
+    ],
+)
+def test_narrowing_floats_rounds_to_nearest_even_or_in_a_direction(mode: str, wanted: list[float]) -> None:
+    source = np.array([[1.00390625, 1.01171875, -1.01171875, 1.0]], np.float32)  # ties between neighbours
+    result = run(L.cast(tile([1, 4]), ir.BF16, mode=mode), source).data
+    assert result.dtype == BF16 and result.astype(np.float32)[0].tolist() == wanted
+
+
+def test_narrowing_ints_wrap() -> None:
     assert run(L.cast(tile([1, 1], ir.INT32), ir.INT8), np.array([[300]], np.int32)).data[0, 0] == 44
 
 

@@ -52,17 +52,30 @@ def compute_type(dtype: DataType) -> np.dtype[Any]:
 def convert(data: Array, source: DataType, target: DataType, mode: int = 2) -> Array:
     """Elements of ``source`` as elements of ``target``.
 
-    Among floats nearest even whatever the mode. From float to integer as the mode says, then saturating (NaN
-    gives 0), except the pairs that keep the low bits. Among integers the low bits; from integer to float
-    nearest even.
+    To a narrower float the neighbour that a directed mode names, else nearest even. From float to integer as
+    the mode says, then saturating (NaN gives 0), except the pairs that keep the low bits. Among integers the
+    low bits; from integer to float nearest even.
     """
     if source.is_float() and target.is_int():
         return _float_to_int(np.asarray(data, np.float64), source, target, mode)
     if source.is_float() and target.is_float():
-        wide = np.asarray(data).astype(np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return wide.astype(storage(target))
+        return _float_to_float(np.asarray(data).astype(np.float32), storage(target), mode)
     return np.asarray(data).astype(storage(target))
+
+
+def _float_to_float(wide: Array, target: np.dtype[Any], mode: int) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = wide.astype(target)
+        name = ROUNDINGS[mode]
+        if name not in ("floor", "ceil", "trunc", "odd") or target.itemsize == wide.itemsize:
+            return nearest
+        back = nearest.astype(np.float32)
+    inexact = (back != wide) & ~np.isnan(wide)
+    codes = nearest.view(f"u{target.itemsize}")  # in sign and magnitude: one less is one step toward zero
+    toward_zero = codes - (np.abs(back) > np.abs(wide))
+    away = {"floor": np.signbit(wide), "ceil": ~np.signbit(wide)}.get(name, False)
+    directed = toward_zero | 1 if name == "odd" else toward_zero + away
+    return np.where(inexact, directed, codes).astype(codes.dtype).view(target)
 
 
 def _keeps_low_bits(source: DataType, target: DataType) -> bool:
