@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import pypto.language as pl
@@ -99,6 +101,20 @@ def test_task_capture_makes_a_new_variable_even_for_a_known_name():
         f"with pl.at({CORE}) as t:\n    y = x\nwith pl.at({CORE}) as t:\n    z = x\nreturn y"
     )
     assert first.var is not second.var
+
+
+@pytest.mark.parametrize("launch", [f"pl.at({CORE}, deps=[t0])", "pl.spmd(2, deps=[t0])"])
+def test_a_task_id_that_a_loop_makes_anew_but_waits_for_from_before_it_is_a_warning(launch: str) -> None:
+    def parsed(loop: str, name: str) -> None:
+        inside = "y = pl.tile.get_block_idx()" if "spmd" in launch else "y = x"
+        calls(f"for i in {loop}:\n    with {launch} as {name}:\n        {inside}\nreturn x", f"{X}, {TASK}")
+
+    with pytest.warns(UserWarning, match=r"means the task from before the loop in every turn.*'t0 = mine'"):
+        parsed("pl.range(4)", "t0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parsed("pl.range(4)", "mine")
+        parsed("pl.parallel(4)", "t0")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pypto import ir
 from pypto.ir.op_registry import create_op_call
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
-from pypto.language.parser.function_parser import FunctionParser
+from pypto.language.parser.diagnostics.notices import warn_at
+from pypto.language.parser.function_parser import LOOP_KINDS, FunctionParser
 
 _S = TypeVar("_S", bound=ir.ScopeStmt)
 
@@ -27,17 +29,34 @@ def task_name(p: FunctionParser, node: ast.With) -> str | None:
     return target.id
 
 
-def bind_task_id(p: FunctionParser, name: str | None, call: ast.Call) -> ir.Var | None:
-    """Introduce the task id of a scope: a new variable that holds an invalid id until the scope is
-    outlined."""
+def bind_task_id(
+    p: FunctionParser, name: str | None, call: ast.Call, deps: Sequence[ir.Expr]
+) -> ir.Var | None:
+    """Introduce the task id of a scope that waits for `deps`: a new variable, with an invalid id until the
+    scope is outlined."""
     if name is None:
         return None
     span = p.span(call)
+    _warn_of_broken_chain(p, name, deps, span)
     task_id = ir.Var(name, ir.ScalarType(ir.DataType.TASK_ID), span)
     p.emit(ir.AssignStmt(task_id, create_op_call("system.task_invalid", [], span), span))
     p.bind_new(name, task_id, allow_redefinition=True)
     p.task_id_versions[task_id] = 1
     return task_id
+
+
+def _warn_of_broken_chain(p: FunctionParser, name: str, deps: Sequence[ir.Expr], span: ir.Span) -> None:
+    """Each turn of a loop would make a new id and depend on that from before the loop."""
+    loop = p.yield_frame()
+    if loop is None or loop.kind not in LOOP_KINDS or loop.kind == "parallel":
+        return
+    if p.names.is_from_outside(name) and any(dep is p.names.lookup(name) for dep in deps):
+        warn_at(
+            span,
+            f"'deps=[{name}]' means the task from before the loop in every turn, since 'as {name}' makes a "
+            "new id: to wait for the task of the turn before, write 'as mine' and then "
+            f"'{name} = mine', at {span}",
+        )
 
 
 def merged_dump_vars(p: FunctionParser, dumps: ast.expr | None, owner: str) -> list[ir.Var]:

@@ -127,7 +127,7 @@ def _parse_at(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
         optimizations = parse_optimizations(p, arguments["optimizations"], "pl.at")
     name_hint = name_hint_literal(p, arguments["name_hint"]) if "name_hint" in arguments else ""
     attrs = _at_attrs(p, arguments)
-    task_id = bind_task_id(p, task_name(p, node), call)
+    task_id = bind_task_id(p, task_name(p, node), call, attrs.get("manual_dep_edges", ()))
     if task_id is not None:
         attrs["task_id_var"] = task_id
     if _flag(p, arguments, "allow_early_resolve"):

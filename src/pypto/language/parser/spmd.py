@@ -86,7 +86,7 @@ def parse_spmd_scope(p: FunctionParser, node: ast.With, call: ast.Call) -> None:
         synthesise = False
     else:
         synthesise = _needs_kernel(p, node, call, launch)
-    task_id = bind_task_id(p, name, call)
+    task_id = bind_task_id(p, name, call, launch.deps)
     split = launch.optimizations.split if launch.optimizations is not None else None
     frame = Frame("spmd", incore=synthesise, written_split=split is not None)
     statements = _body(p, node.body, frame)
