@@ -75,6 +75,40 @@ def test_source_computes_the_same_at_every_stage(rng: np.random.Generator) -> No
         np.testing.assert_allclose(out, 3 * x, rtol=1e-6)
 
 
+def test_an_extent_that_only_a_valid_region_names_is_that_of_the_argument(rng: np.random.Generator) -> None:
+    valid = pl.dynamic("VALID")
+
+    @pl.program
+    class Program:
+        @pl.function(type=pl.FunctionType.InCore)
+        def largest(
+            self,
+            x: pl.Tensor[
+                [16, 16], pl.FP32, pl.TensorView(valid_shape=[16, valid], layout=pl.TensorLayout.ND)
+            ],
+            out: pl.Out[pl.Tensor[[16, 1], pl.FP32]],
+        ) -> pl.Tensor[[16, 1], pl.FP32]:
+            t = pl.load(x, [0, 0], [16, 16], valid_shape=[16, valid])
+            scratch = pl.create_tile([16, 16], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+            padded = pl.tile.fillpad(t, pad_value=pl.PadValue.min)
+            out = pl.store(pl.row_max(padded, scratch), [0, 0], out)
+            return out
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, x: SIDE, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]
+        ) -> pl.Tensor[[16, 1], pl.FP32]:
+            window = pl.slice(x, [16, 16], [0, 0], valid_shape=[16, n])
+            out = self.largest(window, out)
+            return out
+
+    x = rng.standard_normal((16, 16)).astype(np.float32)
+    for stage in stages(Program):
+        out = np.zeros((16, 1), np.float32)
+        functions_of(stage)["main"](x, 5, out)
+        np.testing.assert_array_equal(out[:, 0], x[:, :5].max(1))
+
+
 def test_spmd_runs_every_block(rng: np.random.Generator) -> None:
     x = rng.standard_normal((16, 16)).astype(np.float32)
     wanted = np.exp(x - x.max(1, keepdims=True))

@@ -406,6 +406,11 @@ def extent(tensor: Any, axis: int) -> int:
     return int(array.shape[axis])
 
 
+def valid_extent(tensor: Any, axis: int) -> int:
+    """How far an argument is valid along an axis, counted from its last one."""
+    return extent(tensor, axis) if tensor.valid is None else int(tensor.valid[axis])
+
+
 def check_shape(tensor: Any, name: str, *shape: int) -> None:
     """Raise `AssertionError` unless an argument has this shape."""
     array = tensor.array if isinstance(tensor, Memory) else tensor.data

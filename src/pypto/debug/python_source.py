@@ -86,10 +86,11 @@ class _FunctionSource(ExpressionSource):
             if self.check_shapes and all(isinstance(dim, ir.ConstInt) for dim in type_.shape_):
                 shape = "".join(f", {self.expr(dim)}" for dim in type_.shape_)
                 self.line(f"rt.check_shape({self.names[param]}, {param.name_hint!r}{shape})")
-            for axis, dim in enumerate(type_.shape_):
-                if isinstance(dim, ir.Var) and dim not in bound:
-                    bound.add(dim)
-                    self.line(f"{self.name(dim)} = rt.extent({self.names[param]}, {axis - rank})")
+            for extents, what in ((type_.shape_, "extent"), (_valid_extents(type_), "valid_extent")):
+                for axis, dim in enumerate(extents):
+                    if isinstance(dim, ir.Var) and dim not in bound:
+                        bound.add(dim)
+                        self.line(f"{self.name(dim)} = rt.{what}({self.names[param]}, {axis - rank})")
 
     # --- text
 

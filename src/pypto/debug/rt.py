@@ -18,6 +18,7 @@ from pypto.debug.execution import (
     split_region,
     turn,
     turns,
+    valid_extent,
 )
 from pypto.debug.operators import op, scalar, shaped
 
@@ -40,4 +41,5 @@ __all__ = [
     "split_region",
     "turn",
     "turns",
+    "valid_extent",
 ]
