@@ -17,7 +17,7 @@ from pypto.runtime import execute_compiled
 from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.debug import invalidate_binary_cache, rebuild_kernel_cpp_from_pto, replay, write_run_script
-from pypto.runtime.device_runner import execute_on_device
+from pypto.runtime.device_runner import compile_and_assemble, execute_on_device
 from pypto.runtime.runner import _DfxOpts
 from tests.runtime.programs import AddScaled
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME
 from pypto.runtime.arguments import BoundArguments
+from pypto.runtime.assemble import compile_and_assemble
 from pypto.runtime.callables import ChipCallable
 from pypto.runtime.diagnostics import run_with_diagnostics
 from pypto.runtime.native_runtime import pack_options
@@ -15,7 +16,7 @@ from pypto.runtime.run_config import RunConfig, run_options
 if TYPE_CHECKING:
     from pypto.runtime.runner import _DfxOpts
 
-__all__ = ["execute", "execute_on_device"]
+__all__ = ["compile_and_assemble", "execute", "execute_on_device"]
 
 
 def execute(

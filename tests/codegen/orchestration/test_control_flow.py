@@ -366,16 +366,33 @@ def test_inline_text_and_unlowered_scopes_are_reported():
         generate([], auto(ir.InCoreScopeStmt(body=seq(), span=SPAN)))
 
 
-def test_a_symbol_is_recovered_from_a_composite_extent(tmp_path):
+@pytest.mark.parametrize(
+    ("extent", "undo"),
+    [
+        (lambda m: m * 8, " / 8"),
+        (lambda m: ir.Mul(const(8), m, INDEX, SPAN), " / 8"),
+        (lambda m: m + 2, " - 2"),
+        (lambda m: ir.Add(const(2), m, INDEX, SPAN), " - 2"),
+        (lambda m: m - 2, " + 2"),
+    ],
+)
+def test_a_symbol_is_recovered_from_a_composite_extent(extent, undo, tmp_path):
     m = scalar("M", INDEX)
-    x = var("x", tensor([m * 8, 16]))
+    x = var("x", tensor([extent(m), 16]))
     loops = loop(scalar("i", INDEX), upto(m), [], auto())
     result = generate([x], auto(loops))
-    assert "int64_t M = (int64_t)orch_args.tensor(0).ref().shapes[0] / 8;" in result.code
+    assert f"int64_t M = (int64_t)orch_args.tensor(0).ref().shapes[0]{undo};" in result.code
     plain = var("y", tensor([m]))
     result = generate([x, plain], auto(loops))
     assert "int64_t M = (int64_t)orch_args.tensor(1).ref().shapes[0];" in result.code
     compile_text(result.code, tmp_path)
+
+
+def test_a_symbol_that_no_extent_determines_is_named():
+    m = scalar("M", INDEX)
+    for extent in (m * m, ir.FloorDiv(m, const(2), INDEX, SPAN)):
+        with pytest.raises(ValueError, match=r"Cannot recover dynamic dimension 'M' in 'orch'.* of 'x'"):
+            generate([var("x", tensor([extent]))], auto(loop(scalar("i", INDEX), upto(m), [], auto())))
 
 
 def test_loops_over_a_tensor_of_dynamic_extent_define_the_symbol_once(tmp_path):

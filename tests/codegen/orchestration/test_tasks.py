@@ -406,6 +406,10 @@ def test_an_omitted_output_sized_by_the_callees_own_symbol_reads_the_argument(tm
     result = generate([x, out], auto(*stmts, ir.EvalStmt(call(use, [a, out], "io"), SPAN)), k, use)
     assert "{static_cast<uint32_t>((int64_t)ext_x.shapes[0])}" in result.code
     compile_text(result.code, tmp_path)
+    k = kernel("k", [(var("x", tensor([m * 2, 16])), PDir.In), (var("o", tensor([m])), PDir.Out)])
+    result = generate([x, out], auto(*stmts, ir.EvalStmt(call(use, [a, out], "io"), SPAN)), k, use)
+    assert "{static_cast<uint32_t>(((int64_t)ext_x.shapes[0] / 2))}" in result.code
+    compile_text(result.code, tmp_path)
 
 
 def test_only_out_parameters_of_a_direct_submit_can_be_omitted():

@@ -6,21 +6,11 @@ no other dimension gives it plainly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pypto import ir
+from pypto.codegen.extents import solve_extent
 from pypto.ir.walk import vars_in
-
-_Solve = Callable[[str, int], str]
-
-#: kind of dimension -> extent and constant to the text of the variable
-_SOLUTIONS: dict[type[ir.Expr], _Solve] = {
-    ir.Add: lambda extent, c: f"{extent} - {c}",
-    ir.Sub: lambda extent, c: f"{extent} + {c}",
-    ir.Mul: lambda extent, c: f"{extent} / {c}",
-    ir.FloorDiv: lambda extent, c: f"{extent} * {c}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +29,13 @@ def bind_extents(tensors: list[tuple[ir.TensorType, str]]) -> list[ExtentBinding
         for axis, dim in enumerate(type.shape_)
         if not isinstance(dim, ir.ConstInt)
     ]
+    solved = [(found, text) for dim, text in dims if (found := solve_extent(dim)) is not None]
+    # A dimension that is the symbol itself wins, then one that has a single solution.
+    solved.sort(key=lambda each: (bool(each[0].undo), not each[0].exact))
     bound: dict[ir.Var, ExtentBinding] = {}
-    for dim, text in dims:
-        if isinstance(dim, ir.Var) and dim not in bound:
-            bound[dim] = ExtentBinding(dim, text)
-    for dim, text in dims:
-        solved = _solve(dim, text)
-        if solved is not None and solved.var not in bound:
-            bound[solved.var] = solved
+    for found, text in solved:
+        bound.setdefault(found.var, ExtentBinding(found.var, f"{text}{found.undo}"))
     return list(bound.values())
-
-
-def _solve(dim: ir.Expr, text: str) -> ExtentBinding | None:
-    if not isinstance(dim, ir.BinaryExpr) or type(dim) not in _SOLUTIONS:
-        return None
-    left, right = dim.left, dim.right
-    if isinstance(left, ir.ConstInt) and isinstance(dim, (ir.Add, ir.Mul)):
-        left, right = right, left
-    if not isinstance(left, ir.Var) or not isinstance(right, ir.ConstInt) or right.value == 0:
-        return None
-    return ExtentBinding(left, _SOLUTIONS[type(dim)](text, right.value))
 
 
 def unbound_extents(type: ir.TensorType, bindings: list[ExtentBinding]) -> list[ir.Expr]:

@@ -10,14 +10,15 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pypto.codegen.orchestration.naming import Names
+from pypto.codegen.orchestration.naming import Names, base_name
 from pypto.codegen.registrations import RegistrationTable
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
 from pypto.core.span import UNKNOWN_SPAN, Span
 from pypto.ir.expr import Call, Expr, Var
 from pypto.ir.program import Function, Program
-from pypto.ir.types import ScalarType
+from pypto.ir.types import ScalarType, TensorType
+from pypto.ir.walk import vars_in
 
 __all__ = [
     "Binding",
@@ -239,11 +240,25 @@ class Emission:
         """The binding of a variable that is in scope here."""
         found = self.lookup(var)
         if found is None:
-            raise InternalError(
-                located(f"'{var.name_hint}' is used in '{self.function.name}' but not defined before", span)
-            )
+            raise self._undefined(var, span)
         self._check_scope(var, found, span)
         return found
+
+    def _undefined(self, var: Var, span: Span) -> Exception:
+        for param in self.function.params_:
+            for dim in param.type.shape_ if isinstance(param.type, TensorType) else ():
+                if any(each.name_hint == var.name_hint for each in vars_in(dim)):
+                    return ValueError(
+                        located(
+                            f"Cannot recover dynamic dimension '{var.name_hint}' in '{self.function.name}': "
+                            f"its arguments tell it only as {dim} of '{base_name(param.name_hint)}'; declare "
+                            f"a tensor with the dimension '{var.name_hint}' itself, or pass it as a scalar",
+                            span,
+                        )
+                    )
+        return InternalError(
+            located(f"'{var.name_hint}' is used in '{self.function.name}' but not defined before", span)
+        )
 
     def _check_scope(self, var: Var, found: Binding, span: Span) -> None:
         if found.block is None or found.block.is_open:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pypto.codegen.extents import solve_extent
 from pypto.codegen.orchestration.cpp_types import cpp_type
 from pypto.codegen.orchestration.emission import Binding, Emission, Symbol
 from pypto.codegen.orchestration.naming import base_name
 from pypto.codegen.orchestration.scalars import HELPERS
 from pypto.core.errors import InternalError
 from pypto.ir.enums import ParamDirection
-from pypto.ir.expr import Add, ConstInt, Expr, Mul, Sub, Var
+from pypto.ir.expr import Var
 from pypto.ir.program import Function
 from pypto.ir.types import CommCtxType, ScalarType, TensorType
 
@@ -68,28 +69,15 @@ def _note_symbols(emission: Emission, type_: TensorType, position: int) -> None:
     An extent that is a symbol itself wins over one that has to be solved for it.
     """
     for axis, dim in enumerate(type_.shape_):
-        symbol = _symbol(dim, position, axis)
-        if symbol is None:
+        solved = solve_extent(dim)
+        if solved is None or not solved.exact:
             continue
+        symbol = Symbol(solved.var, position, axis, solved.undo)
         known = emission.symbols.get(id(symbol.var))
         if known is None or (known.adjustment and not symbol.adjustment):
             emission.symbols[id(symbol.var)] = symbol
         if not symbol.adjustment:
             emission.symbols_by_hint.setdefault(symbol.var.name_hint, symbol)
-
-
-_INVERSE = {Add: "-", Sub: "+", Mul: "/"}
-
-
-def _symbol(dim: Expr, tensor: int, axis: int) -> Symbol | None:
-    """The symbol that an extent declares: `M` itself, or `M + c`, `M - c`, `M * c` with a constant."""
-    if isinstance(dim, Var):
-        return Symbol(dim, tensor, axis)
-    if isinstance(dim, Add | Sub | Mul) and isinstance(dim.left, Var) and isinstance(dim.right, ConstInt):
-        if dim.right.value <= 0:
-            return None
-        return Symbol(dim.left, tensor, axis, f" {_INVERSE[type(dim)]} {dim.right.value}")
-    return None
 
 
 def file_text(emission: Emission, parameters: list[str]) -> str:

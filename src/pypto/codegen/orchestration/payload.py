@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pypto.codegen.extents import solve_extent
 from pypto.codegen.orchestration.cpp_types import (
     NARROW_FLOATS,
     cpp_type,
@@ -271,8 +272,10 @@ class _CalleeScope:
                 return self.emission.binding(arg).text
             if isinstance(param.type, TensorType):
                 for axis, dim in enumerate(param.type.shape_):
-                    if dim is var:
-                        return f"(int64_t){self.emission.binding(arg).text}.shapes[{axis}]"
+                    solved = solve_extent(dim)
+                    if solved is not None and solved.exact and solved.var is var:
+                        extent = f"(int64_t){self.emission.binding(arg).text}.shapes[{axis}]"
+                        return f"({extent}{solved.undo})" if solved.undo else extent
         raise ValueError(
             located(
                 f"the extent '{var.name_hint}' of an output of '{self.callee.name}' is not given by any "
