@@ -125,6 +125,18 @@ def test_a_loop_with_one_trip_becomes_its_body(bounds: tuple[ir.Expr, ...]) -> N
     assert assign.value.args[0] is x and last.value[0] is assign.var
 
 
+@pytest.mark.parametrize("escape", [ir.BreakStmt(S), ir.ContinueStmt(S)])
+def test_a_loop_with_one_trip_stays_if_a_break_or_continue_needs_it(escape: ir.Stmt) -> None:
+    leaves = ir.IfStmt(ir.gt(n, c(3)), escape, None, [], S)
+    once = for_(ir.SeqStmts([leaves, ir.EvalStmt(op("f", x), S)], S), c(0), c(1))
+    k = var("k")
+    (outer,) = body_of(ir.ForStmt(k, c(0), n, c(1), [], once, [], S))
+    assert isinstance(outer, ir.ForStmt) and isinstance(outer.body, ir.ForStmt)
+    inner = for_(leaves, c(0), n)  # this one leaves a loop inside
+    (inside,) = body_of(ir.ForStmt(k, c(0), c(1), c(1), [], inner, [], S))
+    assert isinstance(inside, ir.ForStmt) and inside.stop is n
+
+
 def test_parallel_loops_and_loops_with_attributes_stay() -> None:
     pipeline = {"kind": ir.ForKind.Pipeline, "attrs": {"pipeline_stages": 2}}
     for options in (

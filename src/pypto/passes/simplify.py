@@ -3,7 +3,7 @@
 1. A scalar assigned once, at function level, from a constant is replaced by the constant everywhere, types
    included. Elsewhere only its range is remembered, and only inside the region that computes it.
 2. A sequential loop without attributes that provably makes no trip becomes its initial values, one that
-   provably makes one trip becomes its body.
+   provably makes one trip becomes its body unless a break or continue in it needs the loop.
 3. An `if` whose condition is decided becomes one of its branches. Branches are simplified under their
    condition.
 4. What is unused afterwards goes (`simplification.unused`).
@@ -29,11 +29,13 @@ from pypto.ir.arith import Analyzer, ConstIntBound
 from pypto.ir.arith.const_int_bound import conjuncts
 from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 from pypto.passes.base import Pass, create_program_pass
+from pypto.passes.escape_lowering import contains_escape
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.simplification.expressions import Rewriting
 from pypto.passes.simplification.unused import remove_unused
 from pypto.passes.statement_lists import flat_stmts
 
+_ESCAPES = ir.BreakStmt | ir.ContinueStmt
 _CONSTANTS = (ir.ConstInt, ir.ConstFloat, ir.ConstBool)
 _EVERYTHING = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
 
@@ -178,7 +180,7 @@ class _Simplification:
         if loop.kind is ir.ForKind.Sequential and not loop.attrs_ and self._proves_ge(step, 1):
             if self._analyzer.can_prove(ir.Le(stop, start, ir.DataType.BOOL, loop.span)):
                 return self._no_trip(loop)
-            if self._is_one_trip(loop, start, stop, step):
+            if self._is_one_trip(loop, start, stop, step) and not contains_escape(loop.body, _ESCAPES):
                 return self._one_trip(loop, start)
         iter_args = [self._iter_arg(each) for each in loop.iter_args_]
         with self._region():
