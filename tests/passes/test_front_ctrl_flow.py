@@ -327,6 +327,20 @@ def test_orchestrations_and_functions_without_escapes_are_returned_themselves() 
     assert passes.ctrl_flow_transform()(source) is source
 
 
+def test_a_scope_that_becomes_a_kernel_loses_its_breaks_and_the_orchestration_around_it_keeps_them() -> None:
+    escaping = seq(if_(ir.gt(i, c(3)), BREAK), bump(b, 2))
+    scope = ir.InCoreScopeStmt(body=for_(escaping), span=S)
+    k = var("k")
+    around = ir.ForStmt(k, c(0), c(2), c(1), [], seq(scope, if_(ir.gt(k, c(0)), CONTINUE)), [], S)
+    source = kernel(around, kind=ir.FunctionType.Opaque)
+    result = passes.ctrl_flow_transform()(source)
+    for value in range(6):
+        assert run(result, "main", value) == run(source, "main", value)
+    (kept,) = [node for node in walk(result.functions_["main"].body) if isinstance(node, ir.ForStmt)]
+    assert kept.loop_var is k and any(isinstance(node, ir.ContinueStmt) for node in walk(kept))
+    assert not any(isinstance(node, ir.BreakStmt) for node in walk(kept))
+
+
 def test_an_escape_inside_an_if_that_returns_values_keeps_them() -> None:
     result = var("r")
     nested = if_(ir.gt(i, c(5)), BREAK)

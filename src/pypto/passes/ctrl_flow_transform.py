@@ -1,7 +1,7 @@
-"""CtrlFlowTransform: remove `break` and `continue` from kernel functions.
+"""CtrlFlowTransform: remove `break` and `continue` from kernels.
 
-Kernels (InCore, AIC, AIV) run on cores that only know structured control flow. Loops are rewritten from
-the inside out:
+Kernels run on cores that only know structured control flow: functions of type InCore, AIC and AIV, and the
+scopes of other functions that will be outlined as such. Loops are rewritten from the inside out:
 
 1. `continue`: the statements it skips move into the branch that does not continue (see `escape_lowering`).
 2. `break` in a `while`: a flag joins the condition, and the statements after the break are guarded by it.
@@ -39,36 +39,37 @@ def ctrl_flow_transform() -> Pass:
 
 
 def _transform_function(function: ir.Function) -> ir.Function:
-    if not ir.is_incore_type(function.func_type):
-        return function
     if not any(isinstance(s, ir.BreakStmt | ir.ContinueStmt) for s in walk_stmts(function.body)):
         return function
-    return function.replace(body=_body(function.body, FreshNames()))
+    in_kernel = ir.is_incore_type(function.func_type)
+    return function.replace(body=_body(function.body, FreshNames(), in_kernel))
 
 
-def _body(body: ir.Stmt, names: FreshNames) -> ir.Stmt:
+def _body(body: ir.Stmt, names: FreshNames, in_kernel: bool) -> ir.Stmt:
     old = flat_stmts(body)
     new: list[ir.Stmt] = []
     for stmt in old:
-        new += _stmt(stmt, names)
+        new += _stmt(stmt, names, in_kernel)
     if len(new) == len(old) and all(a is b for a, b in zip(old, new, strict=True)):
         return body
     return ir.flatten_stmts(new, body.span)
 
 
-def _stmt(stmt: ir.Stmt, names: FreshNames) -> list[ir.Stmt]:
+def _stmt(stmt: ir.Stmt, names: FreshNames, in_kernel: bool) -> list[ir.Stmt]:
     if isinstance(stmt, ir.ForStmt | ir.WhileStmt):
-        loop = stmt.replace(body=_body(stmt.body, names))
-        if isinstance(loop, ir.WhileStmt) or loop.kind is ir.ForKind.Sequential:
+        loop = stmt.replace(body=_body(stmt.body, names, in_kernel))
+        if in_kernel and (isinstance(loop, ir.WhileStmt) or loop.kind is ir.ForKind.Sequential):
             return _rewrite_loop(loop, names)
         return [loop]
     if isinstance(stmt, ir.IfStmt):
-        else_body = _body(stmt.else_body, names) if stmt.else_body is not None else None
-        return [stmt.replace(then_body=_body(stmt.then_body, names), else_body=else_body)]
+        then_body = _body(stmt.then_body, names, in_kernel)
+        else_body = _body(stmt.else_body, names, in_kernel) if stmt.else_body is not None else None
+        return [stmt.replace(then_body=then_body, else_body=else_body)]
     if isinstance(stmt, ir.ScopeStmt):
-        return [stmt.replace(body=_body(stmt.body, names))]
+        is_kernel = in_kernel or isinstance(stmt, ir.InCoreScopeStmt)
+        return [stmt.replace(body=_body(stmt.body, names, is_kernel))]
     if isinstance(stmt, ir.SeqStmts):
-        return [_body(stmt, names)]
+        return [_body(stmt, names, in_kernel)]
     return [stmt]
 
 
