@@ -470,3 +470,11 @@ def test_headers_compile_alone(tmp_path: Path) -> None:
         "scaled",
     ]
     compile_text("".join(f'#include "pypto_{header}.h"\n' for header in headers), tmp_path)
+
+
+@pytest.mark.parametrize("escape", [ir.BreakStmt, ir.ContinueStmt])
+def test_a_break_that_leaves_the_kernel_is_refused(escape: type[ir.Stmt]) -> None:
+    kernel = ir.Function("k", [], [], escape(UNKNOWN), UNKNOWN, type=ir.FunctionType.InCore)
+    word = "break" if escape is ir.BreakStmt else "continue"
+    with pytest.raises(KernelError, match=f"a {word} cannot leave the scope"):
+        generate_kernel(ir.Program([kernel], "P", UNKNOWN), kernel)

@@ -54,6 +54,14 @@ def _emit(emitter: Emitter, stmt: ir.Stmt) -> None:
             _emit_for(emitter, stmt)
         elif isinstance(stmt, ir.WhileStmt):
             _emit_while(emitter, stmt)
+        elif isinstance(stmt, ir.BreakStmt | ir.ContinueStmt):
+            word = "break" if isinstance(stmt, ir.BreakStmt) else "continue"
+            raise KernelError(
+                f"a {word} cannot leave the scope that it is in; the loop around the scope runs elsewhere. "
+                f"Put the scope under a condition and the {word} after it",
+                kernel=emitter.func.name,
+                span=stmt.span,
+            )
         else:
             raise KernelError(
                 f"{type(stmt).__name__} is not supported in a kernel",
