@@ -35,7 +35,6 @@ from pypto.passes.simplification.expressions import Rewriting
 from pypto.passes.simplification.unused import remove_unused
 from pypto.passes.statement_lists import flat_stmts
 
-_ESCAPES = ir.BreakStmt | ir.ContinueStmt
 _CONSTANTS = (ir.ConstInt, ir.ConstFloat, ir.ConstBool)
 _EVERYTHING = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
 
@@ -180,7 +179,7 @@ class _Simplification:
         if loop.kind is ir.ForKind.Sequential and not loop.attrs_ and self._proves_ge(step, 1):
             if self._analyzer.can_prove(ir.Le(stop, start, ir.DataType.BOOL, loop.span)):
                 return self._no_trip(loop)
-            if self._is_one_trip(loop, start, stop, step) and not contains_escape(loop.body, _ESCAPES):
+            if self._is_one_trip(loop, start, stop, step) and not _has_escape(loop):
                 return self._one_trip(loop, start)
         iter_args = [self._iter_arg(each) for each in loop.iter_args_]
         with self._region():
@@ -378,6 +377,10 @@ def _split_yield(stmts: list[ir.Stmt]) -> tuple[list[ir.Stmt], tuple[ir.Expr, ..
         inner, values = _split_yield(flat_stmts(last.body))
         return [*stmts[:-1], last.replace(body=ir.flatten_stmts(inner, last.body.span))], values
     return stmts, ()
+
+
+def _has_escape(loop: ir.ForStmt) -> bool:
+    return any(contains_escape(loop.body, escape) for escape in (ir.BreakStmt, ir.ContinueStmt))
 
 
 def _has_call(expr: ir.Expr) -> bool:
