@@ -196,6 +196,7 @@ FUNC_ATTR_ERRORS = {
     'pl.func_attr({"k": 1, "k": 2})': "Duplicate function attribute 'k'",
     'pl.func_attr({"auto_scope": False})': r"cannot be set with pl\.func_attr",
     'pl.func_attr({"k": None})': "unsupported constant",
+    "pl.func_attr({'k': -'a'})": "unsupported constant -'a'",
     'pl.func_attr({"k": [1, x]})': "Unsupported list element type for key",
 }
 

@@ -60,29 +60,32 @@ def call_attrs(p: FunctionParser, node: ast.expr) -> dict[str, Any]:
 
 def attr_value(p: FunctionParser, node: ast.expr) -> Any:
     """An attribute value; its kind follows from how it is written."""
-    if isinstance(node, ast.Constant):
-        if isinstance(node.value, (bool, int, float, str)):
-            return node.value
+    found = plain_value(p, node, "An attribute")
+    if found is not NOT_FOUND:
+        return found
+    return _attr_list(p, node) if isinstance(node, ast.List) else p.expr(node)
+
+
+def plain_value(p: FunctionParser, node: ast.expr, owner: str) -> Any:
+    """The constant, enum member or dtype that is written, `NOT_FOUND` for an expression of another form.
+
+    Raises:
+        ParserSyntaxError: attributes hold no constants of this kind.
+    """
+    is_negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    constant = node.operand if is_negated else node
+    if isinstance(constant, ast.Constant):
+        value = constant.value
+        if isinstance(value, (bool, int, float)):
+            return -value if is_negated else value
+        if isinstance(value, str) and not is_negated:
+            return value
         raise ParserSyntaxError(
-            f"An attribute cannot hold the unsupported constant {node.value!r}",
+            f"{owner} holds the unsupported constant {ast.unparse(node)}",
             span=p.span(node),
             hint="Attributes hold bools, numbers, text, lists, enumeration members, dtypes and expressions",
         )
-    if (
-        isinstance(node, ast.UnaryOp)
-        and isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-    ):
-        number = node.operand.value
-        if isinstance(number, (int, float)) and not isinstance(number, bool):
-            return -number
-    if isinstance(node, ast.List):
-        return _attr_list(p, node)
-    if isinstance(node, ast.Attribute):
-        found = enum_attribute(p, node)
-        if found is not NOT_FOUND:
-            return found
-    return p.expr(node)
+    return enum_attribute(p, node) if isinstance(node, ast.Attribute) else NOT_FOUND
 
 
 def _attr_list(p: FunctionParser, node: ast.List) -> list[Any]:

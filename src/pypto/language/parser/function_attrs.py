@@ -10,7 +10,7 @@ from typing import Any
 from pypto import ir
 from pypto.ir.attrs import normalise_value
 from pypto.ir.walk import walk
-from pypto.language.parser.attr_values import direction_marker, enum_attribute
+from pypto.language.parser.attr_values import direction_marker, plain_value
 from pypto.language.parser.closure import NOT_FOUND
 from pypto.language.parser.diagnostics import ParserSyntaxError, UndefinedVariableError
 from pypto.language.parser.function_parser import FunctionParser
@@ -179,29 +179,12 @@ def _store(p: FunctionParser, attrs: dict[str, Any], key: str, node: ast.expr) -
 
 
 def _value(p: FunctionParser, key: str, node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant):
-        if isinstance(node.value, (bool, int, float, str)):
-            return node.value
-        raise ParserSyntaxError(
-            f"Function attribute '{key}' has the unsupported constant {node.value!r}",
-            span=p.span(node),
-            hint="Attributes hold bools, numbers, text, lists, enumeration members, dtypes and expressions",
-        )
-    if (
-        isinstance(node, ast.UnaryOp)
-        and isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-    ):
-        return -node.operand.value  # type: ignore[operator]
+    found = plain_value(p, node, f"Function attribute '{key}'")
+    if found is not NOT_FOUND:
+        return found
     if isinstance(node, ast.List):
         return _list_value(p, key, node)
-    if isinstance(node, ast.Attribute):
-        found = enum_attribute(p, node)
-        if found is not NOT_FOUND:
-            return found
-    if isinstance(node, ast.Name):
-        return _parameter(p, key, node)
-    return p.expr(node)
+    return _parameter(p, key, node) if isinstance(node, ast.Name) else p.expr(node)
 
 
 def _list_value(p: FunctionParser, key: str, node: ast.List) -> list[Any]:
