@@ -52,8 +52,5 @@ def as_given(result: Any, arrays: Sequence[Any], given: Sequence[Any]) -> Any:
 
 def as_float_array(value: Any) -> np.ndarray[Any, Any]:
     """A numpy or torch array as one that numpy computes with."""
-    if hasattr(value, "data_ptr"):
-        value = value.detach()
-        value = (value.double() if value.is_floating_point() else value).numpy()
-    array = np.asarray(value)
+    array = np.asarray(as_numpy(value))
     return array if array.dtype.kind in "biu" else array.astype(np.float64)

@@ -8,6 +8,7 @@ own; what a loop carries is assigned at the end of its body. Everything else cal
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from pypto.core.dtype import DataType
 from pypto.debug.execution import KERNEL_TYPES, Function
 from pypto.debug.expressions import ExpressionSource, number
 from pypto.debug.operators import is_supported
-from pypto.ir.walk import walk
+from pypto.ir.walk import walk, walk_stmts
 
 _HEADER = """\
 # Computes what the IR of {what} computes, with torch tensors or numpy arrays; written by torch_codegen.
@@ -53,6 +54,7 @@ class _FunctionSource(ExpressionSource):
         super().__init__([*known, function.name])
         self.function, self.known, self.check_shapes = function, known, check_shapes
         self.lanes = _lanes(function, known)
+        self.occurrences = _occurrences(function.body)
         self.lines: list[str] = []
         self.depth = 1
         self.targets: list[str] = []  # what the yield of the innermost loop or branch assigns
@@ -194,7 +196,7 @@ class _FunctionSource(ExpressionSource):
             self.stmt(stmt.body)
         if self.function.func_type in KERNEL_TYPES:
             return
-        leaving = [self.name(var) for var in _leaving(stmt, self.function)]
+        leaving = [self.name(var) for var in _leaving(stmt, self.occurrences)]
         leaving += [target for target in self.targets if _yields(stmt.body) and target not in leaving]
         if leaving:
             names = ", ".join(leaving)
@@ -337,26 +339,20 @@ def _lanes(function: ir.Function, known: dict[str, ir.Function]) -> list[ir.Func
     return lanes if (cube and vector) or both else []
 
 
-def _leaving(scope: ir.ScopeStmt, function: ir.Function) -> list[ir.Var]:
+def _occurrences(stmt: ir.Stmt) -> Counter[ir.Var]:
+    return Counter(node for node in walk(stmt) if isinstance(node, ir.Var))
+
+
+def _leaving(scope: ir.ScopeStmt, everywhere: Counter[ir.Var]) -> list[ir.Var]:
     """Tensors and tiles defined in a scope and used outside of it, in the order of their definitions."""
-    defined: dict[ir.Var, int] = {}
-    inside: dict[ir.Var, int] = {}
-    for node in walk(scope.body):
-        if isinstance(node, ir.AssignStmt):
-            defined.setdefault(node.var, 0)
-        elif isinstance(node, ir.IfStmt | ir.ForStmt | ir.WhileStmt):
-            defined.update(dict.fromkeys(node.return_vars_, 0))
-        elif isinstance(node, ir.Var):
-            inside[node] = inside.get(node, 0) + 1
-    everywhere: dict[ir.Var, int] = {}
-    for node in walk(function.body):
-        if isinstance(node, ir.Var):
-            everywhere[node] = everywhere.get(node, 0) + 1
-    return [
-        var
-        for var in defined
-        if isinstance(var.type, ir.ShapedType) and everywhere.get(var, 0) > inside.get(var, 0)
-    ]
+    defined: dict[ir.Var, None] = {}
+    for stmt in walk_stmts(scope.body):
+        if isinstance(stmt, ir.AssignStmt):
+            defined[stmt.var] = None
+        elif isinstance(stmt, ir.IfStmt | ir.ForStmt | ir.WhileStmt):
+            defined.update(dict.fromkeys(stmt.return_vars_))
+    inside = _occurrences(scope.body)
+    return [var for var in defined if isinstance(var.type, ir.ShapedType) and everywhere[var] > inside[var]]
 
 
 def _yields(body: ir.Stmt) -> bool:
