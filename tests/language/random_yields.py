@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-HEAD = """
+METHOD = """
 import pypto.language as pl
 
 @pl.program
@@ -21,6 +21,11 @@ class P:
         y: pl.Tensor[[2, 16], pl.FP32],
         o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
     ) -> pl.Tensor[[2, 16], pl.FP32]:
+"""
+
+TEXT = (
+    METHOD
+    + """\
         a = pl.abs(y)
         b = pl.add(x, y)
         n = {n}
@@ -28,6 +33,7 @@ class P:
         o = pl.assemble(o, pl.add(a, b), [0, 0])
         return o
 """
+)
 
 
 def random_program(seed: int) -> str:
@@ -35,7 +41,7 @@ def random_program(seed: int) -> str:
     choose = random.Random(seed)
     body = _Body(choose)
     body.block(3, 2, ("x", "y", "a", "b"), ("n",), ("a", "b"))
-    return HEAD.format(n=choose.randrange(3), body="\n".join(body.lines))
+    return TEXT.format(n=choose.randrange(3), body="\n".join(body.lines))
 
 
 class _Body:

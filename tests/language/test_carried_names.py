@@ -12,23 +12,10 @@ from pypto import ir, passes
 from pypto.ir.walk import walk_stmts
 from pypto.testing.eager import run_text
 from pypto.testing.interpreter import run
-
-HEAD = """
-import pypto.language as pl
-
-@pl.program
-class P:
-    @pl.function(type=pl.FunctionType.InCore)
-    def main(
-        self,
-        x: pl.Tensor[[2, 16], pl.FP32],
-        y: pl.Tensor[[2, 16], pl.FP32],
-        o: pl.Out[pl.Tensor[[2, 16], pl.FP32]],
-    ) -> pl.Tensor[[2, 16], pl.FP32]:
-"""
+from tests.language.random_yields import METHOD
 
 TEXT = (
-    HEAD
+    METHOD
     + """\
         for i, (a,) in pl.range(2, init_values=(pl.abs(y),)):
             {body}
@@ -66,7 +53,7 @@ def test_reading_a_carried_name_means_what_was_assigned_last(name: str) -> None:
 
 
 YIELDED = (
-    HEAD
+    METHOD
     + """\
         a = pl.abs(y)
         for i in pl.{loop}(4):
@@ -233,7 +220,7 @@ NESTED_YIELDS = {
 @pytest.mark.parametrize("name", NESTED_YIELDS)
 def test_a_yield_in_any_nesting_assigns_the_name_for_whoever_reads_it_after(name: str, n: int) -> None:
     body = textwrap.indent(textwrap.dedent(NESTED_YIELDS[name].format(n=n)), 8 * " ")
-    text = HEAD + f"        a = pl.abs(y)\n        n = 2\n{body}\n        return pl.add(a, x)\n"
+    text = METHOD + f"        a = pl.abs(y)\n        n = 2\n{body}\n        return pl.add(a, x)\n"
     arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
     (wanted,) = run_text(text, "P", [each.copy() for each in arguments])
     program = pl.parse_program(text)
@@ -252,7 +239,7 @@ def test_a_yield_in_any_nesting_assigns_the_name_for_whoever_reads_it_after(name
     ],
 )
 def test_a_name_first_yielded_in_a_loop_is_read_after_it(loop: str, body: str) -> None:
-    text = f"{HEAD}        a = pl.abs(y)\n        for i in pl.{loop}:\n{textwrap.indent(body, 12 * ' ')}\n"
+    text = f"{METHOD}        a = pl.abs(y)\n        for i in pl.{loop}:\n{textwrap.indent(body, 12 * ' ')}\n"
     text = text.replace("o: pl.Out[pl.Tensor[[2, 16], pl.FP32]]", "o: pl.Tensor[[2, 16], pl.FP32]")
     text += "        return pl.add(a, t)\n"
     arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
@@ -272,7 +259,7 @@ def test_a_name_may_be_yielded_with_another_type_in_a_block_of_its_own() -> None
             o = pl.assemble(o, a, [1, 0])
         return o
     """
-    text = f"{HEAD}        a = pl.abs(y)\n{textwrap.indent(textwrap.dedent(body), 8 * ' ')}\n"
+    text = f"{METHOD}        a = pl.abs(y)\n{textwrap.indent(textwrap.dedent(body), 8 * ' ')}\n"
     arguments = [np.full((2, 16), value, np.float32) for value in (1, -2, 0)]
     run(passes.convert_to_ssa()(pl.parse_program(text)), "main", *arguments)
     np.testing.assert_array_equal(arguments[2], np.array([[0], [3]]) * np.ones((1, 16)))

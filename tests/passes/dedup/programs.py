@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pypto import ir, passes
+from pypto.core.logging import LogLevel, get_log_level, set_log_level
 from pypto.passes.dedup.explain import DedupRecord
 from tests.passes.dsl import assert_round_trips, function, program
 from tests.passes.dsl import run as run_passes
@@ -83,4 +86,25 @@ def reason(source: ir.Program, name: str) -> str | None:
     return record.reason
 
 
-__all__ = ["assert_round_trips", "dedup", "dispatches", "function", "kernels", "reason", "records", "ssa"]
+def logged(source: ir.Program, capfd: pytest.CaptureFixture[str]) -> str:
+    """What the pass logs at debug level."""
+    level = get_log_level()
+    set_log_level(LogLevel.DEBUG)
+    try:
+        passes.deduplicate_outlined_kernels()(source)
+    finally:
+        set_log_level(level)
+    return capfd.readouterr().err
+
+
+__all__ = [
+    "assert_round_trips",
+    "dedup",
+    "dispatches",
+    "function",
+    "kernels",
+    "logged",
+    "reason",
+    "records",
+    "ssa",
+]

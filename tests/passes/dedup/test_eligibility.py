@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pypto import ir, passes
-from pypto.core.logging import LogLevel, get_log_level, set_log_level
 from pypto.passes.dedup.reference_index import index_references
-from tests.passes.dedup.programs import dedup, function, kernels, reason, records, ssa
+from tests.passes.dedup.programs import dedup, function, kernels, logged, reason, records, ssa
 
 SPAN = ir.Span.unknown()
 TENSOR = ir.TensorType([64], ir.DataType.FP32)
@@ -398,17 +397,6 @@ def test_a_handle_in_the_signature_keeps_a_kernel():
 
 
 # ---- incomplete index
-
-
-def logged(source: ir.Program, capfd: pytest.CaptureFixture[str]) -> str:
-    """What the pass logs at debug level."""
-    level = get_log_level()
-    set_log_level(LogLevel.DEBUG)
-    try:
-        passes.deduplicate_outlined_kernels()(source)
-    finally:
-        set_log_level(level)
-    return capfd.readouterr().err
 
 
 class Opaque:

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from pypto import ir, passes
-from pypto.core.logging import LogLevel, get_log_level, set_log_level
-from tests.passes.dedup.programs import records, ssa
+from tests.passes.dedup.programs import logged, records, ssa
 from tests.passes.dedup.test_dynamic_shapes import M, N, pair, tensor
 
 KERNEL = """
@@ -248,12 +247,6 @@ def test_explaining_changes_nothing():
 
 def test_the_pass_logs_the_records_at_debug_level(capfd: pytest.CaptureFixture[str]):
     source = ssa(kernels(a="1.0", b="1.0") + calls("a", "b"))
-    level = get_log_level()
-    set_log_level(LogLevel.DEBUG)
-    try:
-        passes.deduplicate_outlined_kernels()(source)
-    finally:
-        set_log_level(level)
-    logged = capfd.readouterr().err
-    assert "'b' merged into 'a'" in logged
-    assert "'a' kept (canonical)" in logged
+    log = logged(source, capfd)
+    assert "'b' merged into 'a'" in log
+    assert "'a' kept (canonical)" in log
