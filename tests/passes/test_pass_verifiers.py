@@ -524,6 +524,42 @@ def test_dispatches_carry_one_direction_per_argument() -> None:
     assert dispatch() == 1
     assert dispatch(A.Input, A.Input, A.Scalar) == 1
     assert dispatch(A.Output, A.Scalar, A.Input) == 2
+    nothing = function(ir.ReturnStmt([], S), name="k", params=[], type=F.InCore)
+    without = function(ir.EvalStmt(call("k"), S), type=F.Orchestration)
+    assert found(P.CallDirectionsResolved, of(without, nothing)) == []
+
+
+def test_a_direction_agrees_with_what_the_callee_declares() -> None:
+    A = ir.ArgDirection
+    allowed = {
+        In: {A.Input, A.NoDep},
+        InOut: {A.InOut, A.OutputExisting, A.NoDep},
+        Out: {A.Output, A.OutputExisting, A.InOut, A.NoDep},
+    }
+    for declared, accepted in allowed.items():
+        kernel = function(
+            ir.ReturnStmt([], S), name="k", params=[(var("a", TENSOR), declared)], type=F.InCore
+        )
+        for direction in A.__members__.values():
+            stmt = ir.EvalStmt(call("k", x, attrs={"arg_directions": [direction]}), S)
+            errors = found(P.CallDirectionsResolved, of(function(stmt, type=F.Orchestration), kernel))
+            assert (errors == []) == (direction in accepted), (declared, direction)
+
+
+def test_a_wrapper_declares_what_its_dispatches_do() -> None:
+    A = ir.ArgDirection
+    kernel = function(ir.ReturnStmt([], S), name="k", params=[(var("a", TENSOR), InOut)], type=F.InCore)
+
+    def errors(declared: ir.ParamDirection, direction: ir.ArgDirection) -> list[passes.Diagnostic]:
+        g = var("g", TENSOR)
+        inner = ir.EvalStmt(call("k", g, attrs={"arg_directions": [A.InOut]}), S)
+        group = function(inner, name="g", params=[(g, declared)], type=F.Group)
+        outer = ir.EvalStmt(call("g", x, attrs={"arg_directions": [direction]}), S)
+        return found(P.CallDirectionsResolved, of(function(outer, type=F.Orchestration), kernel, group))
+
+    assert errors(InOut, A.InOut) == []
+    for declared, direction in ((In, A.Input), (Out, A.Output)):
+        assert "wrapper 'g'" in errors(declared, direction)[0].message
 
 
 def test_a_kernel_returns_the_parameter_that_it_wrote() -> None:
