@@ -17,7 +17,7 @@ import pypto.language.distributed as pld
 from pypto import ir
 from pypto.backend.toolchain import kernel_include_dir
 from pypto.ir.distributed_compiled_program import DistributedCompiledProgram, DistributedConfig
-from pypto.runtime import DistributedWorker, RunConfig
+from pypto.runtime import DeviceTensor, DistributedWorker, RunConfig, StackedDeviceTensor
 from pypto.runtime.distributed import windows
 from pypto.runtime.distributed_runner import _tensor_from_continuous
 
@@ -464,6 +464,11 @@ def test_arguments_are_checked():
         compiled(x.astype(np.float64), y)
     with pytest.raises(ValueError, match="not contiguous"):
         compiled(x[:, ::2], y)
+    resident = DeviceTensor(64, (N, N), np.float32)
+    for value in (3, [1.0], resident, StackedDeviceTensor((resident,), (1, N, N), (0,))):
+        message = rf"One-shot .* Parameter 'x' got {type(value).__name__}; .* need prepare\(\)"
+        with pytest.raises(TypeError, match=message):
+            compiled(value, y)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pypto.runtime import metadata
 from pypto.runtime.arguments import ArgumentBinder
 from pypto.runtime.built_program import BuiltProgram
 from pypto.runtime.compiled_program import NEXT_LEVELS, OrchestrationProgram
+from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.metadata import CallSignature
 from pypto.runtime.run_config import RunConfig
 
@@ -125,6 +126,9 @@ class DistributedCompiledProgram(BuiltProgram):
         made and returned."""
         self._refuse_keywords(keywords)
         complete, result = ArgumentBinder(self.signature, self.kind).complete(args)
+        for info, value in zip(self.signature.params, complete, strict=True):
+            if info.shape is not None:
+                _check_host_tensor(info.name, value)
         with self.prepare(config) as worker:
             worker(*complete)
         return result
@@ -207,6 +211,15 @@ class DistributedCompiledProgram(BuiltProgram):
                     raise ValueError(f"SubWorker '{name}' has no body: it must be supplied via callbacks")
                 given[name] = body
         return given
+
+
+def _check_host_tensor(name: str, value: Any) -> None:
+    """A tensor that lives with a worker outlives no run that starts its own workers."""
+    if isinstance(value, DeviceTensor | StackedDeviceTensor) or not hasattr(value, "shape"):
+        raise TypeError(
+            f"One-shot distributed programs only support host torch.Tensor parameters. "
+            f"Parameter '{name}' got {type(value).__name__}; tensors that live with a worker need prepare()"
+        )
 
 
 def write_distributed_sidecar(
