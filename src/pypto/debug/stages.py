@@ -41,7 +41,7 @@ def validate_pass_ir_codegen_results(
         ValueError: there are no programs, several functions but no single orchestration to start from, an
             expected name is unknown, or a tolerance is negative.
         KeyError: a parameter has no tensor.
-        TypeError: a tensor is something else.
+        TypeError: a tensor or a number is something else.
         AssertionError: a stage computes something else; the message names file, parameter and difference.
     """
     import pypto.language as pl
@@ -65,7 +65,10 @@ def validate_pass_ir_codegen_results(
         unknown = [name for name in expected if name not in names]
         if unknown:
             raise ValueError(f"{file.name}: no parameter {', '.join(unknown)}; there are {', '.join(names)}")
-        arguments = [_argument(tensors, name) for name in names]
+        arguments = [
+            _argument(tensors, name, is_tensor=isinstance(param.type, ir.TensorType))
+            for name, param in zip(names, entry.params_, strict=True)
+        ]
         try:
             Machine().run(loaded(program, check_shapes=True)[entry.name], arguments)
         except Undetermined:
@@ -91,16 +94,18 @@ def _entry_of(program: ir.Program, file: Path) -> ir.Function:
     return entries[0]
 
 
-def _argument(tensors: Mapping[str, Any], name: str) -> Any:
+def _argument(tensors: Mapping[str, Any], name: str, *, is_tensor: bool) -> Any:
     if name not in tensors:
         raise KeyError(f"no tensor for parameter '{name}'; given: {', '.join(tensors)}")
     value = tensors[name]
-    if isinstance(value, bool | int | float | np.generic):
-        return value
-    _check_tensor(name, value)
-    return np.array(as_numpy(value))
+    if is_tensor:
+        _check_tensor(name, value)
+        return np.array(as_numpy(value))
+    if not isinstance(value, bool | int | float | np.generic):
+        raise TypeError(f"'{name}' must be a number, got {type(value).__name__}")
+    return value
 
 
 def _check_tensor(name: str, value: Any) -> None:
-    if not hasattr(value, "shape"):
+    if not hasattr(value, "shape") or isinstance(value, np.generic):
         raise TypeError(f"'{name}' must be a tensor, got {type(value).__name__}")
