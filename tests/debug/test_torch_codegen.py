@@ -213,7 +213,7 @@ def test_vector_kernel_for_both_lanes_runs_on_both() -> None:
 def test_pop_waits_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "POP_SECONDS", 0.05)
     x, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
-    with pytest.raises(RuntimeError, match="timeout: no tile came to the (cube|vector) lane"):
+    with pytest.raises(RuntimeError, match=r"timeout: no tile came to the (cube|vector) lane"):
         functions_of(lane_programs.Uneven)["main"](x, out, 1, 1, 1, 0)
 
 
