@@ -23,6 +23,7 @@ from tests.codegen.orchestration.builders import (
     manual,
     op,
     scalar,
+    seq,
     submit,
     tensor,
     unary,
@@ -87,20 +88,72 @@ def test_a_dispatch_without_dependencies_has_no_dependency_lines():
     assert "deps" not in generate([x, out], auto(evaluated(submit(k, [x, out], "io"))), k).code
 
 
-def test_dependencies_precede_the_launch_lines_of_a_direct_dispatch():
-    k = unary("k")
-    x, out = var("x"), var("out")
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_options_of_a_task_have_a_fixed_order_and_dependencies_come_first_or_for_a_wrapper_last(wrapped):
+    cube, k = unary("cube", ir.FunctionType.AIC), unary("k")
+    a, b = var("a"), var("b")
+    inner = [evaluated(call(each, [a, b], "io")) for each in (cube, k)]
+    group = ir.Function(
+        "g",
+        [a, (b, ir.ParamDirection.Out)],
+        [b.type],
+        seq(*inner, ir.ReturnStmt([b], SPAN)),
+        SPAN,
+        ir.FunctionType.Group,
+    )
+    x, out, flags = var("x"), var("out"), var("flags", tensor([4], INT32))
     stmts, (_, tid) = unpack("r", submit(k, [x, out], "io"))
-    second = submit(k, [x, out], "ix", [tid], core_num=const(4), sync_start=True, allow_early_resolve=True)
-    text = generate([x, out], auto(*stmts, evaluated(second)), k).code
-    order = [
-        "set_dependencies",
+    flag = op("tensor.read", [flags, indices(const(1))], ir.ScalarType(INT32))
+    second = submit(
+        group if wrapped else k,
+        [x, out],
+        "ix",
+        [tid],
+        {"dump_vars": [x]},
+        core_num=const(4),
+        sync_start=True,
+        allow_early_resolve=True,
+        predicate=ir.Gt(flag, const(0, INT32), ir.BOOL, SPAN),
+    )
+    text = generate([x, out, flags], auto(*stmts, evaluated(second)), k, cube, group).code
+    launch = [
         "set_block_num(4)",
         "set_require_sync_start(true)",
         "set_allow_early_resolve(true)",
+        "set_predicate",
     ]
+    order = [
+        "params_t1.dump(ext_x)",
+        "MixedKernels mixed_1",
+        *launch,
+        "set_dependencies",
+        "rt_submit_task(mixed_1",
+    ]
+    if not wrapped:
+        order = ["params_t1.dump(ext_x)", "set_dependencies", *launch, "task_1_outs = rt_submit_aiv_task("]
     places = [text.index(each) for each in order]
     assert places == sorted(places)
+
+
+def test_a_launch_specification_on_the_function_counts_when_the_dispatch_has_none():
+    k = unary("k")
+    a, b, x, out = var("a"), var("b"), var("x"), var("out")
+    inner = evaluated(call(k, [a, b], "io"))
+    attrs = {"core_num": const(6), "sync_start": True}
+    spmd = ir.Function(
+        "w", [a, (b, ir.ParamDirection.Out)], [], seq(inner), SPAN, ir.FunctionType.Spmd, attrs=attrs
+    )
+    body = auto(
+        evaluated(call(spmd, [x, out], "io")), evaluated(call(spmd, [x, out], "ix", {"core_num": const(2)}))
+    )
+    lines = [
+        line.strip() for line in generate([x, out], body, k, spmd).code.splitlines() if "launch_spec" in line
+    ]
+    assert lines == [
+        "params_t0.launch_spec.set_block_num(6);",
+        "params_t0.launch_spec.set_require_sync_start(true);",
+        "params_t1.launch_spec.set_block_num(2);",
+    ]
 
 
 def test_a_dependency_on_a_task_of_a_closed_scope_cannot_be_honored():
