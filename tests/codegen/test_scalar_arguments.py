@@ -122,6 +122,22 @@ def test_a_scalar_that_a_kernel_reads_does_not_come_back_and_the_writer_is_told(
     assert "int64_t n = 0;" in (tmp_path / "orchestration" / "main.cpp").read_text()
 
 
+def test_a_scalar_computed_in_many_steps_is_computed_in_as_many(tmp_path):
+    steps = "".join(f"\n            n = (n * (n + {step}) + 1) % 1000" for step in range(30))
+    source = SCOPES.format(count=f"k{steps}\n            n = n % 48")
+    x = np.random.default_rng(0).random((64, 32), dtype=np.float32)
+    o = np.zeros_like(x)
+    ir.compile(pl.parse_program(source), output_dir=tmp_path, dump_passes=False)(x, 7, o)
+    n = 7
+    for step in range(30):
+        n = (n * (n + step) + 1) % 1000
+    n %= 48
+    expected = np.zeros_like(x)
+    expected[n : n + 16] = 2 * x[:16]
+    np.testing.assert_array_equal(o, expected)
+    assert len((tmp_path / "orchestration" / "main.cpp").read_text()) < 10_000
+
+
 SCOPES_AROUND = {
     "spmd": "with pl.spmd(2):",
     "cluster": "with pl.cluster():\n            with pl.spmd(2):",

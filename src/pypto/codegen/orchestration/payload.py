@@ -20,7 +20,7 @@ from pypto.codegen.orchestration.cpp_types import (
 from pypto.codegen.orchestration.emission import Emission
 from pypto.codegen.orchestration.launches import Launch
 from pypto.codegen.orchestration.naming import base_name
-from pypto.codegen.orchestration.scalar_results import with_arguments
+from pypto.codegen.orchestration.scalar_results import with_arguments, with_parts_declared
 from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
 from pypto.codegen.registrations import MAX_SCALARS, MAX_TENSORS
 from pypto.core.dtype import DataType
@@ -78,6 +78,9 @@ def payload_of(
 
     given = dict(zip(callee.params_, call.args_, strict=False))
 
+    def computed(scalar: Expr) -> Expr:
+        return with_parts_declared(emission, with_arguments(scalar, given))
+
     def outer(position: int, param: Var, inner: ArgDirection | None = None) -> Entry:
         arg = call.args_[position]
         direction = directions[position]
@@ -97,7 +100,7 @@ def payload_of(
         entries = [
             outer(entry, param, used)
             if isinstance(entry, int)
-            else Entry(ArgDirection.Scalar, _scalar_value(emission, with_arguments(entry, given), param))
+            else Entry(ArgDirection.Scalar, _scalar_value(emission, computed(entry), param))
             for entry, param, used in zip(launch.payload, launch.kernel.params_, inner, strict=True)
         ]
     _check_limits(launch, entries)

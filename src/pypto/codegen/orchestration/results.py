@@ -19,7 +19,7 @@ from pypto.codegen.orchestration.emission import (
     TupleBinding,
 )
 from pypto.codegen.orchestration.naming import base_name
-from pypto.codegen.orchestration.scalar_results import Scalars
+from pypto.codegen.orchestration.scalar_results import Scalars, with_parts_declared
 from pypto.codegen.orchestration.scalars import scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
@@ -101,7 +101,7 @@ def _scalar_result(scalars: Scalars, call: Call | Submit, position: int, type_: 
 
 def _scalar_value(emission: Emission, var: Var, element: Placeholder, source: Expr) -> str:
     if element.value is not None:
-        return scalar_text(emission, element.value)
+        return scalar_text(emission, with_parts_declared(emission, element.value))
     log_warn(
         located(
             f"'{base_name(var.name_hint)}' is computed in a kernel from what the kernel reads, and a task "

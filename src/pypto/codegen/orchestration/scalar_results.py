@@ -6,9 +6,14 @@ more where it is used: by a wrapper that passes it on, or by the orchestration t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
-from pypto.ir.expr import Call, Cast, Expr, Submit, TupleGetItemExpr, Var
+from pypto.codegen.orchestration.cpp_types import cpp_type
+from pypto.codegen.orchestration.emission import Emission
+from pypto.codegen.orchestration.scalars import scalar_dtype, scalar_text
+from pypto.ir.arith.traversal import evaluate
+from pypto.ir.expr import BinaryExpr, Call, Cast, Expr, Submit, TupleGetItemExpr, UnaryExpr, Var
 from pypto.ir.program import Function, Program
 from pypto.ir.return_lineage import argument_of_param
 from pypto.ir.rewrite import map_expr
@@ -17,7 +22,7 @@ from pypto.ir.tree import flatten_to_stmts
 from pypto.ir.types import ScalarType, TensorType
 from pypto.ir.walk import type_exprs, vars_in, walk, walk_stmts
 
-__all__ = ["Scalars", "with_arguments"]
+__all__ = ["Scalars", "with_arguments", "with_parts_declared"]
 
 
 class Scalars:
@@ -67,7 +72,9 @@ class Scalars:
 
 
 def _over_params(function: Function, value: Expr, computed: Mapping[Var, Expr]) -> Expr | None:
-    if not isinstance(value.type, ScalarType) or any(isinstance(n, Call | Submit) for n in walk(value)):
+    if not isinstance(value.type, ScalarType) or any(
+        isinstance(n, Call | Submit) for n in walk(value, once=True)
+    ):
         return None
     scalar = map_expr(value, lambda expr: computed.get(expr, expr) if isinstance(expr, Var) else expr)
     known = {id(param) for param in function.params_}
@@ -83,6 +90,28 @@ def with_arguments(scalar: Expr, given: Mapping[Var, Expr]) -> Expr:
         return expr if found is None else _as_dtype(found, expr)
 
     return map_expr(scalar, argument)
+
+
+def with_parts_declared(emission: Emission, scalar: Expr) -> Expr:
+    """`scalar` with a variable, declared here, for each part that it has in several places.
+
+    A function computes a scalar step by step. Put into one another, the steps repeat what they read twice, so
+    each of them could double the text.
+    """
+    uses = Counter(id(child) for node in walk(scalar, once=True) for child in node._children())
+    declared: dict[Expr, Expr] = {}
+
+    def leave(part: Expr) -> Expr:
+        if not isinstance(part, BinaryExpr | UnaryExpr):
+            return part
+        renewed = part._map_children(declared.__getitem__, lambda type: type)
+        if uses[id(part)] < 2:
+            return renewed
+        var = Var("part", part.type, part.span)
+        emission.declare(var, cpp_type(scalar_dtype(part)), scalar_text(emission, renewed))
+        return var
+
+    return evaluate(scalar, declared, leave)
 
 
 def _as_dtype(value: Expr, param: Expr) -> Expr:
