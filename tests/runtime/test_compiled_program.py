@@ -123,7 +123,7 @@ class Sum:
 """
     ir.compile(pl.parse_program(text), tmp_path, dump_passes=False)
     reloaded = CompiledProgram.from_dir(tmp_path)
-    with pytest.raises(TypeError, match="'out' has extent 16 in dimension 0, but M is 32 in parameter 'a'"):
+    with pytest.raises(ValueError, match="'out' has extent 16 in dimension 0, but M is 32 in parameter 'a'"):
         reloaded(np.zeros((32, 16), np.float32), np.zeros((16, 16), np.float32))
 
 

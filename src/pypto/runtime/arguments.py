@@ -254,7 +254,7 @@ class ArgumentBinder:
                 first, first_axis = shared.places[0]
                 if shapes[tensor][axis] != shapes[first][first_axis]:
                     names = [self._params[self._tensors[k][0]].name for k in (first, tensor)]
-                    raise TypeError(
+                    raise ValueError(
                         f"Parameter '{names[1]}' has extent {shapes[tensor][axis]} in dimension {axis}, but "
                         f"{shared.symbol} is {shapes[first][first_axis]} in parameter '{names[0]}'"
                     )
