@@ -85,6 +85,65 @@ def test_inout_parameter_that_is_not_returned_shifts_nothing():
     assert [value is kernel.params[1] for value in returned(kernel)] == [True]
 
 
+def test_returns_keep_their_order_when_they_are_not_one_for_each_written_parameter():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def fewer(self, a: pl.Out[T], x: T, b: pl.Out[T], c: pl.InOut[T]) -> tuple[T, T]:
+            t = pl.load(x, [0, 0], [16, 32])
+            b = pl.store(t, [0, 0], b)
+            c = pl.store(t, [0, 0], c)
+            a = pl.store(t, [0, 0], a)
+            return c, a
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def twice(self, a: pl.Out[T], x: T) -> tuple[T, T]:
+            a = pl.store(pl.load(x, [0, 0], [16, 32]), [0, 0], a)
+            return a, a
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def view(self, a: pl.Out[T], x: T) -> pl.Tensor[[512], pl.FP32]:
+            a = pl.store(pl.load(x, [0, 0], [16, 32]), [0, 0], a)
+            flat = pl.tensor.view(a, [512])
+            return flat
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: pl.Out[T], x: T, b: pl.Out[T], c: pl.InOut[T]) -> T:
+            c, a = self.fewer(a, x, b, c)
+            return a
+
+    program = normalized(P)
+    for name, positions in (("fewer", [3, 0]), ("twice", [0, 0])):
+        kernel = program[name]
+        wanted = [kernel.params[position] for position in positions]
+        assert [value is param for value, param in zip(returned(kernel), wanted, strict=True)] == [True, True]
+    assert returned(program["view"])[0].name_hint == "flat__ssa_v0"
+    assert [item.index for item in walk(program["main"].body) if isinstance(item, ir.TupleGetItemExpr)] == [
+        0,
+        1,
+    ]
+
+
+def test_task_id_of_a_submit_stays_last_when_results_are_reordered():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(self, lo: pl.Out[T], x: T, hi: pl.Out[T]) -> tuple[T, T]:
+            t = pl.load(x, [0, 0], [16, 32])
+            lo = pl.store(t, [0, 0], lo)
+            hi = pl.store(t, [0, 0], hi)
+            return hi, lo
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, lo: pl.Out[T], x: T, hi: pl.Out[T]) -> T:
+            (hi, lo), tid = pl.submit(self.k, lo, x, hi)
+            (hi, lo), _last = pl.submit(self.k, lo, x, hi, deps=[tid])
+            return lo
+
+    items = [node for node in walk(normalized(P)["main"].body) if isinstance(node, ir.TupleGetItemExpr)]
+    assert [item.index for item in items] == [1, 0, 2, 1, 0, 2]
+
+
 def test_wrapper_that_forwards_all_results_returns_them_one_by_one():
     @pl.program
     class P:
