@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from pypto import ir
 from pypto.ir.walk import vars_in
@@ -74,7 +75,9 @@ def _reading(p: FunctionParser, helper: InlineFunction) -> Iterator[None]:
 def _bind_parameters(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) -> None:
     """Let the parameters stand for the arguments, or for variables that start as them."""
     starting = _starting(p, helper, args)
-    filled = set() if p.strict_ssa else filled_names(helper.func_def.body, p.closure.lookup)
+    filled: set[str] = set()
+    if not p.strict_ssa and any(isinstance(value, ir.IterArg) for value in args):
+        filled = filled_names(helper.func_def.body, p.closure.lookup)
     span = p.span(helper.func_def)
     for name, value in zip(helper.param_names, args, strict=True):
         if name in starting:
@@ -89,17 +92,23 @@ def _starting(p: FunctionParser, helper: InlineFunction, args: list[ir.Expr]) ->
     """The parameters that are variables of their own, starting as their arguments."""
     if p.strict_ssa:
         return set()
-    body = helper.func_def.body
-    found = rebound_in_inner_blocks(body)
-    own = {name: p.names.binding(name) for name in assigned_names(body) if name not in helper.param_names}
+    assigned, rebound = _assigned_and_rebound(helper.func_def)
+    found = set(rebound)
+    own = {name: p.names.binding(name) for name in assigned if name not in helper.param_names}
     for name, value in zip(helper.param_names, args, strict=True):
         if name in found or not own:
             continue
         variables = frozenset(vars_in(value))
         changing = {other for other, bound in own.items() if isinstance(bound, ir.Var) and bound in variables}
-        if changing and _is_read_after_assignment(body, name, changing):
+        if changing and _is_read_after_assignment(helper.func_def.body, name, changing):
             found.add(name)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _assigned_and_rebound(helper: ast.FunctionDef) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that the body of a helper assigns, and those that its loops and branches rebind."""
+    return frozenset(assigned_names(helper.body)), frozenset(rebound_in_inner_blocks(helper.body))
 
 
 def _is_read_after_assignment(body: list[ast.stmt], name: str, assigned: set[str]) -> bool:
