@@ -15,7 +15,11 @@ would disturb is evaluated up front.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from pypto import ir
 from pypto.core.errors import UsageError, located
@@ -33,6 +37,9 @@ from pypto.passes.inline_splice import (
 from pypto.passes.leading_comments import with_comments_first
 from pypto.passes.memory_effects import reads_memory, writes_memory
 from pypto.passes.statement_lists import flat_stmts
+
+_TupleItem = tuple[ir.Var, int]
+"""An element of the tuple that a variable holds."""
 
 
 def inline_functions() -> Pass:
@@ -109,19 +116,20 @@ class _Expansion:
         self._callees = callees
         self._fresh = fresh
         self._tuples: dict[ir.Var, list[ir.Expr]] = {}
-        self._reads = _count_tuple_reads(function.body)
+        self._reads = Counter(_tuple_reads(function.body))
 
     def body(self, body: ir.Stmt) -> ir.Stmt:
         """Expand one function, branch, loop or scope body."""
         old = flat_stmts(body)
+        siblings = _Siblings(old)
         new: list[ir.Stmt] = []
         for position, stmt in enumerate(old):
-            new += self._stmt(stmt, old, position)
+            new += self._stmt(stmt, siblings, position)
         if len(new) == len(old) and all(a is b for a, b in zip(old, new, strict=True)):
             return body
         return ir.flatten_stmts(new, body.span)
 
-    def _stmt(self, stmt: ir.Stmt, siblings: Sequence[ir.Stmt], position: int) -> list[ir.Stmt]:
+    def _stmt(self, stmt: ir.Stmt, siblings: _Siblings, position: int) -> list[ir.Stmt]:
         stmt = self._read_tuples(stmt)
         if isinstance(stmt, ir.AssignStmt):
             self._tuples.pop(stmt.var, None)
@@ -157,7 +165,7 @@ class _Expansion:
         return None
 
     def _assign(
-        self, stmt: ir.AssignStmt, callee: InlineCallee, siblings: Sequence[ir.Stmt], position: int
+        self, stmt: ir.AssignStmt, callee: InlineCallee, siblings: _Siblings, position: int
     ) -> list[ir.Stmt]:
         spliced = splice(callee, stmt.value, self._fresh)
         values = _values_of(spliced, callee)
@@ -168,8 +176,8 @@ class _Expansion:
             return [*spliced.stmts, ir.AssignStmt(stmt.var, value, stmt.span)]
         saves: list[ir.Stmt] = []
         for index, value in enumerate(values):
-            following = (siblings[at] for at in range(position + 1, len(siblings)))
-            if writes_memory(value) or self._overwritten_before_read(value, stmt.var, index, following):
+            item = (stmt.var, index)
+            if writes_memory(value) or self._overwritten_before_read(value, item, siblings, position):
                 saved = self._fresh(value if isinstance(value, ir.Var) else stmt.var, value.type)
                 saves.append(ir.AssignStmt(saved, value, stmt.span))
                 values[index] = saved
@@ -177,27 +185,17 @@ class _Expansion:
         return [*spliced.stmts, *saves]
 
     def _overwritten_before_read(
-        self, value: ir.Expr, lhs: ir.Var, index: int, following: Iterable[ir.Stmt]
+        self, value: ir.Expr, item: _TupleItem, siblings: _Siblings, position: int
     ) -> bool:
-        """Say whether a statement changes what `value` reads while a read of `lhs[index]` is to come."""
-        unread = self._reads.get((lhs, index), 0)
-        variables = frozenset(vars_in(value))
-        is_read_from_memory = reads_memory(value)
-        overwritten = False
-        for stmt in following:
-            if unread <= 0:
-                return False
-            overwrites = _assigns(stmt, variables) or (is_read_from_memory and writes_memory(stmt))
-            # Inside a loop or branch, the order of the two is not looked at.
-            overwritten |= overwrites and not isinstance(stmt, ir.AssignStmt)
-            reads = sum(_is_read(node, lhs, index) for node in walk(stmt))
-            if reads and overwritten:
-                return True
-            unread -= reads
-            overwritten |= overwrites
-            if isinstance(stmt, ir.AssignStmt) and stmt.var is lhs:
-                return False
-        return unread > 0  # it is read outside this block, where the order is not looked at
+        """Say whether a statement changes what `value` reads while a read of `item` is to come."""
+        if not self._reads.get(item):
+            return False
+        reads, end = siblings.reads_of(item, position)
+        change = siblings.first_change(value, position)
+        if change is not None and any(each >= change for each in reads):
+            return True
+        # What is read outside this list is read in an order that is not looked at.
+        return end is None and self._reads[item] > len(reads)
 
     def _read_tuples(self, stmt: ir.Stmt) -> ir.Stmt:
         if not self._tuples:
@@ -228,18 +226,66 @@ def _values_of(spliced: Splice, callee: InlineCallee) -> list[ir.Expr]:
     return list(spliced.values)
 
 
-def _assigns(stmt: ir.Stmt, variables: frozenset[ir.Var]) -> bool:
-    return any(isinstance(node, ir.AssignStmt) and node.var in variables for node in walk_stmts(stmt))
+class _Siblings:
+    """The statements of one list, and at which positions they assign, write memory and read tuples."""
+
+    def __init__(self, stmts: Sequence[ir.Stmt]) -> None:
+        self._stmts = stmts
+
+    @cached_property
+    def _places(self) -> _Places:
+        places = _Places()
+        for position, stmt in enumerate(self._stmts):
+            for inner in walk_stmts(stmt):
+                if isinstance(inner, ir.AssignStmt):
+                    places.assigned.setdefault(inner.var, []).append(position)
+            if writes_memory(stmt):
+                places.written.append(position)
+            for item in _tuple_reads(stmt):
+                places.read.setdefault(item, []).append(position)
+        return places
+
+    def first_change(self, value: ir.Expr, after: int) -> int | None:
+        """The first position at which a read of `value` could find it changed after the statement `after`."""
+        places = self._places
+        changes = [places.assigned.get(var, []) for var in vars_in(value)]
+        if reads_memory(value):
+            changes.append(places.written)
+        firsts = [next(_behind(positions, after), None) for positions in changes]
+        # An assignment reads before it assigns; inside a loop or branch, the order is not looked at.
+        return min(
+            (at + isinstance(self._stmts[at], ir.AssignStmt) for at in firsts if at is not None), default=None
+        )
+
+    def reads_of(self, item: _TupleItem, after: int) -> tuple[list[int], int | None]:
+        """Where an item is read after the statement `after`, and where its tuple is assigned anew."""
+        tuple_var, _ = item
+        end = next(
+            (
+                at
+                for at in _behind(self._places.assigned.get(tuple_var, []), after)
+                if isinstance(self._stmts[at], ir.AssignStmt)
+            ),
+            None,
+        )
+        reads = _behind(self._places.read.get(item, []), after)
+        return [at for at in reads if end is None or at <= end], end
 
 
-def _is_read(node: ir.IRNode, lhs: ir.Var, index: int) -> bool:
-    return isinstance(node, ir.TupleGetItemExpr) and node.tuple is lhs and node.index == index
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Positions in a list of statements, ascending."""
+
+    assigned: dict[ir.Var, list[int]] = field(default_factory=dict)
+    written: list[int] = field(default_factory=list)
+    read: dict[_TupleItem, list[int]] = field(default_factory=dict)
 
 
-def _count_tuple_reads(body: ir.Stmt) -> dict[tuple[ir.Var, int], int]:
-    counts: dict[tuple[ir.Var, int], int] = {}
-    for node in walk(body):
-        if isinstance(node, ir.TupleGetItemExpr) and isinstance(node.tuple, ir.Var):
-            key = (node.tuple, node.index)
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+def _behind(positions: Sequence[int], after: int) -> Iterator[int]:
+    return (positions[at] for at in range(bisect_right(positions, after), len(positions)))
+
+
+def _tuple_reads(node: ir.IRNode) -> Iterator[_TupleItem]:
+    for each in walk(node):
+        if isinstance(each, ir.TupleGetItemExpr) and isinstance(each.tuple, ir.Var):
+            yield each.tuple, each.index
