@@ -219,7 +219,7 @@ def test_scalar_and_task_results_of_a_branch_are_declared_before_it(tmp_path):
     text = result.code
     assert "int64_t n;" in text
     assert "PTO2TaskId tid;" in text
-    assert "if (static_cast<int64_t>(c) > 0) {" in text
+    assert "if ((static_cast<int64_t>(c) > 0)) {" in text
     assert "if (tid.is_valid()) params_t1_deps[params_t1_deps_count++] = tid;" in text
     compile_text(text, tmp_path)
 
@@ -237,7 +237,7 @@ def test_a_while_loop_is_a_loop_whose_condition_reads_the_carries(tmp_path):
     assert (
         """\
         int64_t n__rv = 10;
-        while (n__rv > 0) {
+        while ((n__rv > 0)) {
             if (rt_is_fatal()) break;
             n__rv = (n__rv - 1);
         }

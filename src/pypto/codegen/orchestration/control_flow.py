@@ -19,7 +19,7 @@ from pypto.codegen.orchestration.carries import (
     value_type,
 )
 from pypto.codegen.orchestration.emission import Binding, BlockKind, Emission
-from pypto.codegen.orchestration.scalars import condition_text, is_non_negative, scalar_text
+from pypto.codegen.orchestration.scalars import is_non_negative, scalar_text
 from pypto.core.dtype import DataType
 from pypto.core.errors import InternalError, located
 from pypto.ir.enums import ForKind
@@ -193,7 +193,7 @@ def emit_while(emission: Emission, loop: WhileStmt, emit_body: EmitBody) -> None
                 loop.span,
             )
         )
-    condition = condition_text(emission, loop.condition)
+    condition = scalar_text(emission, loop.condition)
     emission.open(BlockKind.LOOP)
     emission.line(_LEAVE)
     emit_body(emission, loop.body, targets)
@@ -247,7 +247,7 @@ def _result_slots(emission: Emission, stmt: Stmt, index: int) -> int:
 def emit_if(emission: Emission, stmt: IfStmt, emit_body: EmitBody) -> None:
     """A branch; its results are declared before it and assigned by the yields."""
     targets = [_result(emission, stmt, index) for index in range(len(stmt.return_vars_))]
-    condition = condition_text(emission, stmt.condition)
+    condition = scalar_text(emission, stmt.condition)
     emission.open(BlockKind.BRANCH)
     emit_body(emission, stmt.then_body, targets)
     if stmt.else_body is None:

@@ -23,7 +23,7 @@ from pypto.ir import expr as ir
 from pypto.ir.expr import Expr, Var
 from pypto.ir.types import ScalarType
 
-__all__ = ["HELPERS", "ScalarScope", "condition_text", "is_non_negative", "scalar_dtype", "scalar_text"]
+__all__ = ["HELPERS", "ScalarScope", "is_non_negative", "scalar_dtype", "scalar_text"]
 
 Piece = str | Expr
 
@@ -103,12 +103,6 @@ def scalar_text(scope: ScalarScope, expr: Expr) -> str:
         else:
             stack += reversed(pieces)
     return "".join(out)
-
-
-def condition_text(scope: ScalarScope, expr: Expr) -> str:
-    """A scalar expression to stand inside the parentheses of `if` or `while`."""
-    text = scalar_text(scope, expr)
-    return text[1:-1] if isinstance(expr, ir.BinaryExpr) and type(expr) in _INFIX else text
 
 
 def scalar_dtype(expr: Expr) -> DataType:
