@@ -231,6 +231,16 @@ def test_rank_above_five_is_refused() -> None:
         (DataType.BF16, ctypes.c_uint16(0x1234), 0x1234),
         (DataType.FP16, ctypes.c_float(1.0), 0x3C00),
         (DataType.BOOL, ctypes.c_bool(True), 1),
+        (DataType.INT8, ctypes.c_int8(-3), 0xFD),
+        (DataType.INT16, ctypes.c_int16(-3), 0xFFFD),
+        (DataType.INT64, ctypes.c_int64(-3), 0xFFFFFFFFFFFFFFFD),
+        (DataType.UINT8, ctypes.c_uint8(200), 200),
+        (DataType.UINT16, ctypes.c_uint16(60000), 60000),
+        (DataType.UINT32, ctypes.c_uint32(1 << 31), 1 << 31),
+        (DataType.UINT64, ctypes.c_uint64(1 << 63), 1 << 63),
+        (DataType.INDEX, ctypes.c_int64(7), 7),
+        (DataType.FP16, ctypes.c_uint16(0x3E00), 0x3E00),
+        (DataType.BF16, ctypes.c_float(1.0), 0x3F80),
     ],
 )
 def test_scalars_become_the_bits_of_their_type(dtype: DataType, value: Any, bits: int) -> None:
@@ -287,11 +297,40 @@ def test_ctypes_values_must_have_the_exact_type() -> None:
 
 
 def test_run_config_has_the_documented_fields_in_order() -> None:
+    from pypto.backend import BackendType
+    from pypto.ir import OptimizationStrategy
     from pypto.runtime import RunConfig
 
-    names = [f.name for f in dataclasses.fields(RunConfig)]
-    assert names[:4] == ["platform", "device_id", "rtol", "atol"]
-    assert "enable_l2_swimlane" not in names and names[-1] == "dump_ptoas_passes" and len(names) == 27
+    assert [(f.name, getattr(RunConfig(), f.name)) for f in dataclasses.fields(RunConfig)] == [
+        ("platform", "a2a3sim"),
+        ("device_id", 0),
+        ("rtol", 1e-5),
+        ("atol", 1e-5),
+        ("strategy", OptimizationStrategy.Default),
+        ("backend_type", BackendType.Ascend910B),
+        ("dump_passes", False),
+        ("save_kernels", False),
+        ("save_kernels_dir", None),
+        ("codegen_only", False),
+        ("enable_chip_swimlane", 0),
+        ("enable_dump_args", 0),
+        ("enable_pmu", 0),
+        ("enable_dep_gen", False),
+        ("enable_scope_stats", False),
+        ("compile_profiling", False),
+        ("diagnostic_phase", None),
+        ("disabled_diagnostics", None),
+        ("golden_data_dir", None),
+        ("aicpu_thread_num", None),
+        ("ring_task_window", None),
+        ("ring_heap", None),
+        ("ring_dep_pool", None),
+        ("distributed_config", None),
+        ("analyze_auto_scopes_for_deps", False),
+        ("memory_planner", None),
+        ("dump_ptoas_passes", False),
+    ]
+    assert RunConfig("a5", 3, 1e-3).rtol == 1e-3
 
 
 def test_backend_follows_the_platform() -> None:
@@ -315,6 +354,11 @@ def test_backend_follows_the_platform() -> None:
         ("ring_task_window", True, "ring_task_window must be a power of 2 >= 4"),
         ("ring_task_window", 4.0, "ring_task_window must be a power of 2 >= 4"),
         ("ring_dep_pool", 1 << 31, r"ring_dep_pool must be in \[4, INT32_MAX\]"),
+        ("ring_dep_pool", 3, r"ring_dep_pool must be in \[4, INT32_MAX\]"),
+        ("ring_dep_pool", 0, r"ring_dep_pool must be in \[4, INT32_MAX\]"),
+        ("ring_heap", "1024", "ring_heap must be a power of 2"),
+        ("ring_task_window", [4, 0, True, 4], "ring_task_window entries must be"),
+        ("ring_dep_pool", (4, 4, 4, 3), "ring_dep_pool entries must be"),
         ("ring_heap", [1024], "ring_heap must have exactly 4 entries"),
         ("ring_heap", [1024, 0, 0, 5], r"ring_heap entries must be .* \(or 0 to keep default\)"),
         ("device_id", -1, "device_id must not be negative"),
@@ -334,6 +378,10 @@ def test_run_config_diagnostics_and_old_names() -> None:
     assert RunConfig(ring_heap=(1024, 0, 0, 2048)).ring_heap == [1024, 0, 0, 2048]
     config = RunConfig(enable_chip_swimlane=True)  # type: ignore[arg-type]
     assert config.enable_chip_swimlane == 4 and config.save_kernels and config.any_dfx_enabled()
+    for name in ("enable_dump_args", "enable_pmu", "enable_dep_gen", "enable_scope_stats"):
+        config = RunConfig(**{name: 1})  # type: ignore[arg-type]
+        assert config.save_kernels and config.any_dfx_enabled()
+    assert not RunConfig(enable_chip_swimlane=False).save_kernels
     with pytest.raises(TypeError, match="must be an int"):
         RunConfig(enable_chip_swimlane="x")  # type: ignore[arg-type]
     with pytest.warns(DeprecationWarning):

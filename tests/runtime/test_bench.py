@@ -54,10 +54,20 @@ def test_a_benchmark_has_a_sample_per_round(compiled: CompiledProgram) -> None:
 def test_contradicting_options_are_refused(
     compiled: CompiledProgram, options: dict[str, Any], message: str
 ) -> None:
-    level = log_level()
     with pytest.raises(ValueError, match=message):
         benchmark(compiled, ARGS, **options)
-    assert log_level() == level
+
+
+def test_the_log_level_is_restored_after_an_error(compiled: CompiledProgram) -> None:
+    level = log_level()
+    try:
+        configure_log("error")
+        chosen = log_level()
+        with pytest.raises(TypeError, match="expects 3"):
+            benchmark(compiled, ARGS[:1], rounds=1)
+        assert log_level() == chosen
+    finally:
+        configure_log(level)
 
 
 def test_statistics_of_no_one_and_several_samples() -> None:
