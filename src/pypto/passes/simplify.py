@@ -9,7 +9,7 @@
 4. What is unused afterwards goes (`simplification.unused`).
 
 The pass is sound before SSA form too: a variable that is assigned more than once is never replaced, and
-conditions on it are not used.
+conditions on it are not used. Nor are conditions that call: memory may change in the branch.
 
 An INDEX that comes from outside (a parameter, the result of a call) is taken for non-negative. One that is
 computed is not: `d = i - 2` has the range of `i - 2`, and nothing is assumed of what loops and branches
