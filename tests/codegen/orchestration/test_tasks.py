@@ -305,6 +305,27 @@ def test_groups_that_cannot_be_launched_are_refused():
         generate([x, out], auto(ir.EvalStmt(call(submits, [x, out], "io"), SPAN)), vector, submits)
 
 
+def test_wrappers_pass_on_only_what_they_have():
+    k = kernel("k", [(var("x"), PDir.In), (scalar("s", INT32), PDir.In), (var("out"), PDir.Out)])
+    a, b, s, x, out = var("a"), var("b"), scalar("s", INT32), var("x"), var("out")
+
+    def dispatched(*inner, value=None, kind=SPMD):
+        w = wrapper("w", [a, (b, PDir.Out), s], inner, kind)
+        three = const(3, INT32)
+        outer = value(w) if value else call(w, [x, out, three], "ios")
+        return generate([x, out], auto(ir.EvalStmt(outer, SPAN)), k, w)
+
+    for stray, args in (("t", [var("t"), s, b]), ("n", [a, scalar("n", INT32), b])):
+        with pytest.raises(InternalError, match=f"'w' passes '{stray}' to 'k'"):
+            dispatched(call(k, args, "iso"))
+    with pytest.raises(InternalError, match="'w' has 0 dispatches instead of one"):
+        dispatched()
+    with pytest.raises(InternalError, match="the group 'w' has no AIV kernel"):
+        dispatched(kind=GROUP)
+    with pytest.raises(InternalError, match="'w' passes 1 arguments for 3 parameters"):
+        dispatched(call(k, [a, s, b], "iso"), value=lambda w: submit(w, [x], "i"))
+
+
 def test_dump_marks_follow_the_variable_outside_and_inside_a_wrapper(tmp_path):
     k = kernel("k", [(var("x"), PDir.In), (var("out"), PDir.Out), (scalar("s", INT32), PDir.In)])
     a, b, s = var("a"), var("b"), scalar("s", INT32)
