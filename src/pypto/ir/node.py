@@ -350,6 +350,12 @@ def expect(value: Any, cls: type[Any] | tuple[type[Any], ...], what: str) -> Non
         raise TypeError(f"{what} must be {_article(cls)}, got {got}")
 
 
+def expect_callable(value: Any, what: str) -> None:
+    """Raise `TypeError` unless `value` can be called."""
+    if not callable(value):
+        raise TypeError(f"{what} must be callable, got {type(value).__name__}")
+
+
 def expect_all(values: Any, cls: type[_Item], what: str) -> tuple[_Item, ...]:
     """The values as a tuple. Raises `TypeError` unless they are a sequence of `cls`."""
     if not isinstance(values, (list, tuple)):

@@ -17,7 +17,7 @@ from types import NoneType
 from pypto import ir
 from pypto.core.errors import internal_error
 from pypto.core.garbage import paused_gc
-from pypto.ir.node import expect
+from pypto.ir.node import expect, expect_callable
 from pypto.passes.context import PassContext
 from pypto.passes.properties import IRProperty, IRPropertySet, property_set
 
@@ -118,8 +118,7 @@ def create_program_pass(
     transform: ProgramTransform, name: str = "", properties: PassProperties | None = None
 ) -> Pass:
     """Make a pass from a transform of whole programs."""
-    if not callable(transform):
-        raise TypeError(f"a pass needs a callable transform, got {type(transform).__name__}")
+    expect_callable(transform, "the transform of a pass")
     expect(name, str, "the name of a pass")
     expect(properties, (PassProperties, NoneType), "the properties of a pass")
     declared = properties if properties is not None else PassProperties()
@@ -137,8 +136,7 @@ def create_function_pass(
     transform: FunctionTransform, name: str = "", properties: PassProperties | None = None
 ) -> Pass:
     """Make a pass that transforms every function of a program, in the order of their names."""
-    if not callable(transform):
-        raise TypeError(f"a pass needs a callable transform, got {type(transform).__name__}")
+    expect_callable(transform, "the transform of a pass")
     pass_name = name or "FunctionPass"
 
     def transform_program(program: ir.Program) -> ir.Program:

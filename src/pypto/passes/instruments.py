@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pypto import ir
 from pypto.core.errors import Error
-from pypto.ir.node import expect
+from pypto.ir.node import expect, expect_callable
 from pypto.passes.context import DiagnosticCheckSet, DiagnosticPhase, VerificationMode
 from pypto.passes.diagnostics import (
     DiagnosticCheckRegistry,
@@ -91,7 +91,8 @@ class CallbackInstrument(PassInstrument):
     ) -> None:
         super().__init__()
         for callback in (before_pass, after_pass):
-            expect(callback, (Callable, NoneType), "CallbackInstrument: a callback")  # type: ignore[arg-type]
+            if callback is not None:
+                expect_callable(callback, "CallbackInstrument: a callback")
         expect(name, str, "CallbackInstrument.name")
         self._before_pass = before_pass
         self._after_pass = after_pass

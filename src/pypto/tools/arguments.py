@@ -88,7 +88,7 @@ def make_arguments(
     """
     _check_dims(parameters, dims)
     given = _load(inputs)
-    for name in given.keys() - {parameter.name for parameter in parameters}:
+    for name in sorted(given.keys() - {parameter.name for parameter in parameters}):
         log_warn(f"{inputs} has an array '{name}', but the program has no such parameter")
     rng = np.random.default_rng(seed)
     reads = set() if expected is None else set(inspect.signature(expected).parameters)

@@ -314,8 +314,9 @@ class TextModule:
         decorator, given = self._decorator(node, "method")
         if decorator is not decorators.function:
             raise self._unsupported(node, f"the decorator of '{node.name}'")
-        for name in given.keys() - set(_FUNCTION_KEYWORDS):
-            raise self._unknown_keyword(given[name], "function", name)
+        for name, value in given.items():
+            if name not in _FUNCTION_KEYWORDS:
+                raise self._unknown_keyword(value, "function", name)
         path = given.get("external_source")
         return MethodValues(
             self._attrs(given.get("attrs")),
