@@ -390,6 +390,29 @@ def test_sub_workers_run_on_the_host_once_their_arguments_are_written():
         compiled.prepare(callbacks={"chekc": print})
     with pytest.raises(TypeError, match="callback 'check' must be callable"):
         compiled.prepare(callbacks={"check": 3})
+    for function in (lambda: None, lambda a, b: None):
+        with pytest.raises(TypeError, match="callback 'check' must accept one positional argument"):
+            compiled.prepare(callbacks={"check": function})
+    with pytest.raises(ValueError, match="pass only callbacks"):
+        compiled.prepare(callbacks={"check": print}, sub_worker_overrides={"check": print})
+
+
+def test_a_callback_is_for_the_program_that_has_its_sub_worker():
+    config = DistributedConfig(device_ids=[0, 1])
+    pipeline = ir.compile(Pipeline, dump_passes=False, distributed_config=config)
+    x, y = numbers(2), np.zeros((2, N, N), np.float32)
+    scaling = scale_host.compile(x, y, config=on(2))
+    called: list[int] = []
+    with (
+        pytest.warns(DeprecationWarning, match="use callbacks"),
+        scaling.prepare(
+            extra_compiled=[pipeline], sub_worker_overrides={"check": lambda args: called.append(1)}
+        ) as worker,
+    ):
+        worker.run(scaling, x, y)
+        assert not called
+        worker.run(pipeline, x, y)
+        assert called == [1, 1]
 
 
 def test_a_callback_sees_its_argument_as_a_torch_tensor():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -189,28 +190,43 @@ class DistributedCompiledProgram(BuiltProgram):
         function: Callable[..., Any] = namespace[names[0]]
         return function
 
-    def sub_workers(
-        self, callbacks: Mapping[str, Callable[..., Any]] | None
-    ) -> dict[str, Callable[..., Any]]:
-        """The bodies of the host's SubWorkers: as written, or what is given instead.
+    @functools.cached_property
+    def sub_worker_names(self) -> frozenset[str]:
+        """The SubWorkers that the host calls."""
+        return frozenset(path.stem for path in (self._folder / SUB_WORKERS).glob("*.py"))
 
-        Raises `ValueError` for unknown names and for missing bodies, `TypeError` for what is not callable.
+    def sub_workers(self, callbacks: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+        """The bodies of the host's SubWorkers: what is given, else as written.
+
+        Raises `ValueError` for missing bodies, `TypeError` for what cannot be called with one argument.
         """
-        files = {p.stem: p for p in sorted((self._folder / SUB_WORKERS).glob("*.py"))}
-        given = dict(callbacks or {})
-        unknown = sorted(given.keys() - files.keys())
-        if unknown:
-            raise ValueError(f"unknown callbacks {unknown}; SubWorkers of the program: {sorted(files)}")
-        for name, function in given.items():
-            if not callable(function):
-                raise TypeError(f"callback '{name}' must be callable, got {type(function).__name__}")
-        for name, path in files.items():
-            if name not in given:
-                body = _sub_worker_of(path, name)
-                if body is None:
-                    raise ValueError(f"SubWorker '{name}' has no body: it must be supplied via callbacks")
-                given[name] = body
-        return given
+        bodies: dict[str, Callable[..., Any]] = {}
+        for name in sorted(self.sub_worker_names):
+            if name in callbacks:
+                _check_callback(name, callbacks[name])
+                bodies[name] = callbacks[name]
+                continue
+            body = _sub_worker_of(self._folder / SUB_WORKERS / f"{name}.py", name)
+            if body is None:
+                raise ValueError(f"SubWorker '{name}' has no body: it must be supplied via callbacks")
+            bodies[name] = body
+        return bodies
+
+
+def _check_callback(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"callback '{name}' must be callable, got {type(function).__name__}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function of C that does not tell its parameters
+        return
+    try:
+        signature.bind([])
+    except TypeError:
+        raise TypeError(
+            f"callback '{name}' must accept one positional argument, the sequence of its tensors; "
+            f"it is declared as {name}{signature}"
+        ) from None
 
 
 def _check_host_tensor(name: str, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -85,10 +86,8 @@ class DistributedWorker(Worker):
         self._config = config
         self._persistent = persistent
         self._reset = persistent and reset_persistent_windows is not False
-        self._callbacks = [
-            program.sub_workers(callbacks if callbacks is not None else sub_worker_overrides)
-            for program in programs
-        ]
+        bodies = _callbacks_of(programs, callbacks, sub_worker_overrides)
+        self._callbacks = [program.sub_workers(bodies) for program in programs]
         count = len(programs[0].device_ids)
         if count > MOST_RANKS:
             raise ValueError(f"at most {MOST_RANKS} ranks are supported, got {count}")
@@ -300,3 +299,21 @@ def _check_programs(programs: Sequence[DistributedCompiledProgram]) -> None:
             mine, theirs = getattr(first, what), getattr(other, what)
             if mine != theirs:
                 raise ValueError(f"the programs of a DistributedWorker differ in {what}: {mine} and {theirs}")
+
+
+def _callbacks_of(
+    programs: Sequence[DistributedCompiledProgram],
+    callbacks: Mapping[str, Callable[..., Any]] | None,
+    sub_worker_overrides: Mapping[str, Callable[..., Any]] | None,
+) -> dict[str, Callable[..., Any]]:
+    """What the caller gives for SubWorkers of the programs. Raises `ValueError` for other names."""
+    if sub_worker_overrides is not None:
+        if callbacks is not None:
+            raise ValueError("sub_worker_overrides is the old name of callbacks: pass only callbacks")
+        warnings.warn("sub_worker_overrides is deprecated; use callbacks", DeprecationWarning, stacklevel=3)
+    given = dict(callbacks or sub_worker_overrides or {})
+    known = {name for program in programs for name in program.sub_worker_names}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise ValueError(f"unknown callbacks {unknown}; SubWorkers of the program: {sorted(known)}")
+    return given
