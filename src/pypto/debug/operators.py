@@ -19,6 +19,7 @@ from pypto.debug.execution import POISON, Activation, Memory, as_memory, here, t
 from pypto.debug.lanes import Lanes, joined, part_of_lane
 from pypto.ir.evaluate import Value, evaluate_call, storage
 from pypto.ir.evaluate.moves import MOVES
+from pypto.ir.evaluate.numbers import element_type
 from pypto.ir.meaning import Meaning, Move, Opaque, Query, Remote, Together
 from pypto.ir.op_registry import get_op_def
 
@@ -63,7 +64,7 @@ class _Request:
         on_chip = not self.name.startswith("tensor.")
         span = Span.unknown()
         args: list[ir.Expr] = [
-            ir.Var("operand", _shaped_type(each.data.shape, _dtype_of(each.data), on_chip), span)
+            ir.Var("operand", _shaped_type(each.data.shape, element_type(each.data.dtype), on_chip), span)
             if isinstance(each, Value)
             else ir.ConstInt(0, DataType.INDEX, span)
             for each in values
@@ -81,10 +82,6 @@ class _Request:
 
 def _shaped_type(shape: Sequence[int], dtype: DataType, on_chip: bool) -> ir.Type:
     return (ir.TileType if on_chip else ir.TensorType)(list(shape), dtype)
-
-
-def _dtype_of(array: np.ndarray[Any, Any]) -> DataType:
-    return _DTYPES[array.dtype]
 
 
 def op(
@@ -337,27 +334,6 @@ _SPECIAL: dict[str, Callable[[_Request], Any]] = {
     "array.create": _create_array,
     "array.get_element": lambda request: request.operands[0][request.operands[1]],
     "array.update_element": _update_element,
-}
-
-_DTYPES = {
-    storage(each): each
-    for each in (
-        DataType.BOOL,
-        DataType.INT8,
-        DataType.INT16,
-        DataType.INT32,
-        DataType.INT64,
-        DataType.UINT8,
-        DataType.UINT16,
-        DataType.UINT32,
-        DataType.UINT64,
-        DataType.FP16,
-        DataType.BF16,
-        DataType.FP32,
-        DataType.FP8E4M3FN,
-        DataType.FP8E5M2,
-        DataType.FP8E8M0,
-    )
 }
 
 

@@ -32,6 +32,8 @@ _STORAGE: dict[DataType, Any] = {
     DataType.TASK_ID: np.int64,
 }
 
+_ELEMENT_TYPES = {np.dtype(found): dtype for dtype, found in reversed(_STORAGE.items())}  # the first counts
+
 ROUNDINGS = {0: "none", 1: "rint", 2: "round", 3: "floor", 4: "ceil", 5: "trunc", 6: "odd"}
 
 
@@ -42,6 +44,11 @@ def storage(dtype: DataType) -> np.dtype[Any]:
         raise NotImplementedError(f"elements of type {dtype} have no numpy form")
     numpy_type: np.dtype[Any] = np.dtype(found)
     return numpy_type
+
+
+def element_type(numpy_type: np.dtype[Any]) -> DataType:
+    """The element type that a numpy type stores: INT64 for 64-bit integers."""
+    return _ELEMENT_TYPES[numpy_type]
 
 
 def compute_type(dtype: DataType) -> np.dtype[Any]:
