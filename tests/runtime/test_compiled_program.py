@@ -191,6 +191,8 @@ def test_execute_compiled_runs_a_directory(compiled: CompiledProgram, tmp_path: 
     np.testing.assert_array_equal(out, expected)
     with pytest.raises(TypeError, match="unexpected keyword"):
         execute_compiled(compiled.output_dir, [a, b, out], platform="a2a3sim", speed=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="runs on 3 arguments, got 2"):
+        execute_compiled(compiled.output_dir, [a, b])
     with pytest.raises(FileNotFoundError, match="not a build directory"):
         execute_compiled(tmp_path, [a, b, out], platform="a2a3sim")
     with pytest.raises(ValueError, match="level=2"):

@@ -103,7 +103,7 @@ def execute_compiled(
     config = dfx.apply(RunConfig(platform=platform, device_id=device_id))
     root = Path(work_dir)
     if (root / metadata.SIDECAR).is_file():
-        CompiledProgram.from_dir(root, platform=platform)(*args, config=config)
+        _run_in_place(CompiledProgram.from_dir(root, platform=platform), args, config)
         return
     chip, runtime_name, _ = compile_and_assemble(root, platform)
     worker = ChipWorker.current(level=level, platform=platform, device_id=device_id, runtime=runtime_name)
@@ -122,4 +122,14 @@ def execute_distributed_compiled(
     compiled = DistributedCompiledProgram.from_dir(
         output_dir, platform=platform, distributed_config=distributed_config
     )
+    _run_in_place(compiled, args, config)
+
+
+def _run_in_place(
+    compiled: CompiledProgram | DistributedCompiledProgram, args: Sequence[Any], config: RunConfig | None
+) -> None:
+    """Run on all arguments: nobody gets the outputs that a call without them makes."""
+    names = compiled.single().param_names
+    if len(args) != len(names):
+        raise TypeError(f"a build directory runs on {len(names)} arguments, got {len(args)}: {names}")
     compiled(*args, config=config)
