@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -458,6 +459,30 @@ def test_submitted_runs_end_in_order():
     np.testing.assert_array_equal(z, scaled(x + 1))
     with pytest.raises(RuntimeError, match="closed"):
         worker(x, y)
+
+
+def test_a_submitted_run_is_waited_for_a_limited_time_and_keeps_its_error():
+    config = DistributedConfig(device_ids=[0, 1])
+    compiled = ir.compile(Pipeline, dump_passes=False, distributed_config=config)
+    x, y, go = numbers(2), np.zeros((2, N, N), np.float32), threading.Event()
+
+    def check(args):
+        go.wait(60)
+        raise KeyError("wrong")
+
+    with compiled.prepare(callbacks={"check": check}) as worker:
+        handle = worker.submit(compiled, x, y)
+        for wait in (handle.wait, handle.result):
+            with pytest.raises(TimeoutError, match=r"did not end within 0\.01 s"):
+                wait(timeout=0.01)
+            for timeout in (-1, float("inf"), float("nan")):
+                with pytest.raises(ValueError, match="finite and not negative"):
+                    wait(timeout=timeout)
+        assert not handle.done
+        go.set()
+        assert handle.wait(timeout=60) and handle.done
+        with pytest.raises(KeyError, match="wrong"):
+            handle.result()
 
 
 def test_several_programs_share_the_ranks():

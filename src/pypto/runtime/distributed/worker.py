@@ -43,16 +43,20 @@ class DistributedRunHandle:
         return not self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it came in time. Raises `ValueError` for an impossible timeout."""
+        """Wait for the end and return True, whatever came of the run.
+
+        Raises `TimeoutError` if it does not come in time, `ValueError` for an impossible timeout.
+        """
         if timeout is not None and not 0 <= timeout < float("inf"):
             raise ValueError(f"timeout must be finite and not negative, got {timeout}")
         self._thread.join(timeout)
-        return self.done
+        if not self.done:
+            raise TimeoutError(f"the run did not end within {timeout} s")
+        return True
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for the end and raise the error of the run. Raises `TimeoutError`."""
-        if not self.wait(timeout):
-            raise TimeoutError(f"the run did not end within {timeout} s")
+        """Wait for the end and raise the error of the run. Raises as `wait` does."""
+        self.wait(timeout)
         if self._error is not None:
             raise self._error
 
