@@ -212,6 +212,15 @@ def test_windows_are_zero_at_each_run_unless_they_persist():
         assert worker._windows[0]["signals"].of_rank(0).view(np.int32)[0] == 2
         worker(x, y, 1)
         assert worker._windows[0]["signals"].of_rank(0).view(np.int32)[0] == 4
+    with compiled.prepare(persistent=True) as worker:
+        for _ in range(2):
+            worker(x, y, 1)
+            assert worker._windows[0]["signals"].of_rank(0).view(np.int32)[0] == 2
+    with pytest.raises(ValueError, match="persistent"):
+        compiled.prepare(reset_persistent_windows=True)
+    for seconds in (0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="startup_timeout_s"):
+            compiled.prepare(startup_timeout_s=seconds)
 
 
 @pl.jit.incore
