@@ -398,3 +398,17 @@ def test_a_call_that_a_loop_with_one_trip_starts_from_is_made_once() -> None:
     return o
 """,
     )
+
+
+def test_statements_of_a_function_behind_a_return_go() -> None:
+    text = """
+    @pl.function
+    def main(self, n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+        if True:
+            return n
+        m: pl.Scalar[pl.INDEX] = n + 1
+        return m
+    """
+    simplified = passes.simplify()(passes.convert_to_ssa()(program(text)))
+    body = simplified["main"].body
+    assert isinstance(body, ir.ReturnStmt) and body.value[0] is simplified["main"].params[0]

@@ -6,7 +6,8 @@
    provably makes one trip becomes its body unless a break or continue in it needs the loop.
 3. An `if` whose condition is decided becomes one of its branches. Branches are simplified under their
    condition.
-4. What is unused afterwards goes (`simplification.unused`).
+4. Statements of the function behind a return go: nothing reaches them.
+5. What is unused afterwards goes (`simplification.unused`).
 
 The pass is sound before SSA form too: a variable that is assigned more than once is never replaced, and
 conditions on it are not used. Nor are conditions that call: memory may change in the branch.
@@ -69,7 +70,7 @@ class _Simplification:
         """Simplify the body."""
         for var in _varying(self._function, self._definitions):
             self._analyzer.const_int_bound.update(var, _EVERYTHING)
-        body = self._body(self._function.body)
+        body = _until_return(self._body(self._function.body))
         return self._function.replace(body=body)
 
     def _is_stable(self, var: ir.Var) -> bool:
@@ -332,6 +333,13 @@ class _Simplification:
         for context in reversed(contexts):
             context.exit_scope()
         return result
+
+
+def _until_return(body: ir.Stmt) -> ir.Stmt:
+    stmts = flat_stmts(body)
+    position = next((i for i, stmt in enumerate(stmts) if isinstance(stmt, ir.ReturnStmt)), len(stmts))
+    reached = stmts[: position + 1]
+    return body if len(reached) == len(stmts) else ir.flatten_stmts(list(reached), body.span)
 
 
 def _count_definitions(function: ir.Function) -> Counter[ir.Var]:
