@@ -9,6 +9,9 @@ such `assemble` becomes the dispatch of a kernel that copies the source into a s
     part__window = tensor.slice(full, [16, 64], [i, 0])
     part__copied = self.assemble_copy_0(part, part__window)
 
+Where source and target may share memory, the kernel goes through a buffer, so that the window gets what the
+source was before.
+
 One kernel serves all copies between tensors of the same types. It copies row by row, in pieces of constant
 size, so that it needs little local memory whatever the extents are, known or not.
 """
@@ -26,6 +29,7 @@ from pypto.ir.walk import map_substatements, walk_stmts
 from pypto.passes.auto_name import parse_name
 from pypto.passes.base import IRProperty, Pass, PassProperties, create_program_pass, property_set
 from pypto.passes.leading_comments import with_comments_first
+from pypto.passes.storage import ALL_VIEWS, ProgramStorage
 
 __all__ = ["materialize_assemble_copies"]
 
@@ -46,24 +50,30 @@ def materialize_assemble_copies() -> Pass:
 
 def _materialize(program: ir.Program) -> ir.Program:
     kernels = _CopyKernels(program)
+    storage = ProgramStorage(program, views=ALL_VIEWS)
     functions = [
-        _in_function(function, kernels) if function.func_type is ir.FunctionType.Orchestration else function
+        _in_function(function, kernels, storage)
+        if function.func_type is ir.FunctionType.Orchestration
+        else function
         for function in program.functions_.values()
     ]
     return program.replace(functions=[*functions, *kernels.made])
 
 
-def _in_function(function: ir.Function, kernels: _CopyKernels) -> ir.Function:
+def _in_function(function: ir.Function, kernels: _CopyKernels, storage: ProgramStorage) -> ir.Function:
     if not any(_is_copy(stmt) for stmt in walk_stmts(function.body)):
         return function
     renamed = Substitution()
+    memory = storage.of(function)
 
     def rewrite(stmt: ir.Stmt) -> ir.Stmt:
         if not _is_copy(stmt):
             return map_substatements(stmt, rewrite)
         assert isinstance(stmt, ir.AssignStmt) and isinstance(stmt.value, ir.Call)
-        renamed.set(stmt.var, renamed.expr(stmt.value.args_[0]))
-        copied = _copy(stmt.value, kernels)
+        target, source = stmt.value.args_[:2]
+        renamed.set(stmt.var, renamed.expr(target))
+        is_shared = not memory.roots_of(source).isdisjoint(memory.roots_of(target))
+        copied = _copy(stmt.value, kernels, buffered=is_shared)
         return ir.flatten_stmts(with_comments_first(copied, stmt.leading_comments), stmt.span)
 
     return function.replace(body=renamed.stmt(rewrite(function.body)))
@@ -78,8 +88,9 @@ def _is_copy(stmt: ir.Stmt) -> bool:
     )
 
 
-def _copy(assemble: ir.Call, kernels: _CopyKernels) -> list[ir.Stmt]:
-    """The statements that copy the valid region of the source into its window of the target."""
+def _copy(assemble: ir.Call, kernels: _CopyKernels, *, buffered: bool) -> list[ir.Stmt]:
+    """The statements that copy the valid region of the source into its window of the target; by way of a
+    buffer if `buffered`."""
     target, source, offset = assemble.args_
     assert isinstance(offset, ir.MakeTuple)
     span = assemble.span
@@ -98,10 +109,13 @@ def _copy(assemble: ir.Call, kernels: _CopyKernels) -> list[ir.Stmt]:
             "valid", create_op_call("tensor.slice", [source, ir.MakeTuple(extents, span), zeros], span)
         )
     window = let("window", create_op_call("tensor.slice", _window(target, extents, offset, span), span))
-    kernel = kernels.between(_tensor(source), _tensor(window))
-    result = ir.Var(f"{name}__copied", window.type, span)
-    call = ir.Call(ir.GlobalVar(kernel), [source, window], window.type, span)
-    return [*front, ir.AssignStmt(result, call, span)]
+    operands: list[ir.Expr] = [source, window]
+    if buffered:
+        shape, dtype = ir.MakeTuple(extents, span), _tensor(source).dtype
+        operands.insert(1, let("buffer", create_op_call("tensor.create", [shape], {"dtype": dtype}, span)))
+    kernel = kernels.between(_tensor(source), _tensor(window), buffered=buffered)
+    let("copied", ir.Call(ir.GlobalVar(kernel), operands, window.type, span))
+    return front
 
 
 def _window(
@@ -143,14 +157,14 @@ class _CopyKernels:
         self._taken = set(program.functions_)
         self._by_types: dict[tuple[object, ...], str] = {}
 
-    def between(self, source: ir.TensorType, target: ir.TensorType) -> str:
+    def between(self, source: ir.TensorType, target: ir.TensorType, *, buffered: bool) -> str:
         """The name of the kernel that copies one into the other."""
         shape = tuple(dim.value if isinstance(dim, ir.ConstInt) else None for dim in source.shape_)
-        key = (shape, source.dtype, target.dtype)
+        key = (shape, source.dtype, target.dtype, buffered)
         name = self._by_types.get(key)
         if name is None:
             name = self._by_types[key] = self._free_name()
-            self.made.append(_kernel(name, shape, source.dtype, target.dtype, self._span))
+            self.made.append(_kernel(name, shape, source.dtype, target.dtype, self._span, buffered=buffered))
         return name
 
     def _free_name(self) -> str:
@@ -162,9 +176,15 @@ class _CopyKernels:
 
 
 def _kernel(
-    name: str, shape: tuple[int | None, ...], source_dtype: DataType, target_dtype: DataType, span: ir.Span
+    name: str,
+    shape: tuple[int | None, ...],
+    source_dtype: DataType,
+    target_dtype: DataType,
+    span: ir.Span,
+    *,
+    buffered: bool,
 ) -> ir.Function:
-    """A kernel that copies a tensor row by row, each row in pieces."""
+    """A kernel that copies a tensor row by row, each row in pieces; all to a buffer first if `buffered`."""
     index_type = ir.ScalarType(DataType.INDEX)
     extents: list[ir.Expr] = [
         ir.Var(f"n{axis}", index_type, span) if extent is None else _index(extent, span)
@@ -182,10 +202,16 @@ def _kernel(
             bounds.append(bound)
         else:
             bounds.append(_index(extent, span))
+    params = [(source, ir.ParamDirection.In)]
+    if buffered:
+        buffer = ir.Var("buffer", source.type, span)
+        params.append((buffer, ir.ParamDirection.InOut))
+        front.append(_rows(source, buffer, bounds, [], span))
+        source = buffer
+    params.append((target, ir.ParamDirection.Out))
     body = ir.flatten_stmts(
         [*front, _rows(source, target, bounds, [], span), ir.ReturnStmt([target], span)], span
     )
-    params = [(source, ir.ParamDirection.In), (target, ir.ParamDirection.Out)]
     return ir.Function(name, params, [target.type], body, span, ir.FunctionType.AIV)
 
 

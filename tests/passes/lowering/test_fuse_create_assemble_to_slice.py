@@ -322,6 +322,21 @@ def test_parameter_assembled_by_the_orchestration_is_copied_also_with_unknown_ex
     check_meaning(P, random_args((50, 32), (96, 32)))
 
 
+def test_a_copy_between_overlapping_windows_gives_what_the_source_was_before():
+    m = pl.dynamic("M")
+
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.InOut[pl.Tensor[[m, 32], pl.FP32]]) -> pl.Tensor[[m, 32], pl.FP32]:
+            for _ in pl.range(2):
+                x[1:m, :] = x[0 : m - 1, :]
+            x[0:8, 1:32] = x[0:8, 0:31]
+            return x
+
+    check_meaning(P, random_args((50, 32)))
+
+
 def test_program_without_assembles_is_returned_as_it_is():
     @pl.program
     class P:
