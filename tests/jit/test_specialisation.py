@@ -350,6 +350,24 @@ def test_a_loop_carries_what_the_block_before_it_made():
     assert (c == 5).all()
 
 
+def test_the_name_of_a_comprehension_is_not_carried_into_a_loop():
+    @pl.jit
+    def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([16, 64], dtype=pl.FP32)
+        with pl.manual_scope():
+            tasks = pl.array.create(2, pl.TASK_ID)
+            for i in pl.range(2):
+                t, task = pl.submit(plus_one, a, t)
+                tasks[i] = task
+            for j in pl.range(2):
+                c, last = pl.submit(plus_one, t, c, deps=[tasks[i] for i in range(2)])
+        return c
+
+    c = ones(16, 64)
+    k(ones(16, 64), c)
+    assert (c == 3).all()
+
+
 def test_what_a_loop_carries_keeps_its_type():
     @pl.jit
     def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):

@@ -329,7 +329,19 @@ def _read_first(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _loaded_names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    """Names that a node reads; those that a comprehension binds are its own."""
+    names = set[str]()
+    waiting: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]
+    while waiting:
+        inner, bound = waiting.pop()
+        if isinstance(inner, ast.Name):
+            if isinstance(inner.ctx, ast.Load) and inner.id not in bound:
+                names.add(inner.id)
+            continue
+        if isinstance(inner, (ast.ListComp, ast.GeneratorExp)):
+            bound = bound.union(*(_stored_names(each.target) for each in inner.generators))
+        waiting += [(child, bound) for child in ast.iter_child_nodes(inner)]
+    return names
 
 
 def _stored_names(node: ast.AST) -> set[str]:
