@@ -20,6 +20,7 @@ from pypto.language.parser import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.instead import instead_of_foreign
 
 TENSOR = "pl.Tensor[[64, 64], pl.FP32]"
 
@@ -159,8 +160,11 @@ def test_every_operator_has_a_signature_to_show():
         ("del a", "Leave it out"),
         ("y = a @ a", "pl.matmul(a, b)"),
         ("print(a)", "pl.static_print(...)"),
-        ("y = np.exp(a)", "pl.exp(...)"),
-        ("y = a.exp()", "pl.exp(a)"),
+        ("y = np.exp(a)", "Write pl.exp(a)"),
+        ("y = a.exp()", "Write pl.exp(a)"),
+        ("y = a[0:2].add(1.0)", "Write pl.add(a[0:2], 1.0)"),
+        ("y = a.max()", "pl.row_max(x) or pl.col_max(x)"),
+        ("y = np.sum(a, axis=1)", "pl.row_sum(x) or pl.col_sum(x)"),
         ("y = k(a)", "self.k(...)"),
         ("y = self.k", "self.k(...)"),
         ("y = pl.FP32", "A dtype is no value"),
@@ -185,6 +189,70 @@ def test_unsupported_python_comes_with_what_to_write_instead(body, remedy):
 )
 def test_wrong_members_and_windows_show_what_there_is(body, remedy):
     assert remedy in error_of(body).hint
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        ("pl.sum(a)", "pl.row_sum(x) or pl.col_sum(x)"),
+        ("pl.tensor.mean(a)", "pl.row_sum"),
+        ("pl.where(a, a, a)", "pl.sel(mask, a, b, tmp)"),
+        ("pl.dot(a, a)", "pl.matmul(a, b)"),
+        ("pl.zeros([8, 8])", "pl.full(shape, dtype=pl.FP32, value=0.0)"),
+        ("pl.clip(a, 0, 1)", "pl.minimum(pl.maximum(x, low), high)"),
+        ("pl.softmax(a)", "pl.row_expand_div"),
+        ("pl.addd(a, a)", "Did you mean 'pl.add'?"),
+        ("pl.load(a, 0, 64)", "offsets and shapes: write a list with one entry per dimension, as in [0, 0]"),
+        ("pl.exp(1.0)", "For scalar values use Python operators"),
+    ],
+)
+def test_operations_of_array_libraries_and_wrong_lists_show_what_to_write(call, remedy):
+    error = error_of(f"y = {call}")
+    assert type(error) is InvalidOperationError
+    assert remedy in error.hint
+
+
+@pytest.mark.parametrize(
+    "name", ["sigmoid", "silu", "tanh", "mean", "clip", "zeros", "empty", "dot", "equal", "square", "mod"]
+)
+def test_what_to_write_for_a_name_of_array_libraries_is_accepted(name):
+    advice = instead_of_foreign(name).removeprefix("Write ")
+    call = re.split(" for | with ", advice)[0]
+    values = {
+        "a, b": "a, a",
+        "x, x": "a, a",
+        "(x": "(a",
+        "shape": "[64, 64]",
+        "low": "0.0",
+        "high": "1.0",
+        "/ n": "/ 64",
+    }
+    for placeholder, value in {**values, "...": "2"}.items():
+        call = call.replace(placeholder, value)
+    pl.parse(f"@pl.function\ndef f(a: {TENSOR}):\n    y = {call}\n    return y\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("y = a[-16:, :]", "'a' has the extents [64, 64]; a slice must lie inside. Negative indices"),
+        ("out[56:70] = a[0:14]", "'out' has the extents [64, 64]"),
+        ("t = pl.load(a, [0, 0], [32, 64])\ny = t[-4:]", "'t' has the extents [32, 64]"),
+        ("y = a + 1.0", "as in pl.add(a, 1.0)"),
+        ("y = 2.0 * a", "as in pl.mul(a, 2.0)"),
+        ("y = -a", "as in pl.neg(a)"),
+    ],
+)
+def test_windows_and_operators_of_tensors_carry_a_note_of_what_to_write(body, note):
+    error = error_of(body)
+    assert type(error) is ParserSyntaxError
+    assert error.hint == "Check your function definition for errors"
+    assert note in error.note
+
+
+@pytest.mark.parametrize("body", ["out[...] = a", "y = a[..., 0]"])
+def test_ellipsis_as_index_is_to_be_written_as_whole_dimensions(body):
+    assert "as in x[:]" in error_of(body).hint
 
 
 def test_ellipsis_as_body_is_to_be_written_as_pass():

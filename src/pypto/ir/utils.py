@@ -120,10 +120,14 @@ def _normalize_scalar_operand(
         )
     if isinstance(scalar, Expr):
         if isinstance(scalar.type, ScalarType) and scalar.type.dtype is DataType.INDEX:
-            wanted = elements if elements is not None and elements.is_int() else DataType.INT32
+            wanted, other = DataType.INT32, ""
+            if elements is not None and elements.is_int():
+                wanted = elements
+            elif elements is not None:
+                other = f", or pl.cast(<value>, pl.{elements.member})"
             raise ValueError(
                 "A scalar of dtype index cannot be combined with elements of another dtype; "
-                f"cast it explicitly: pl.cast(<value>, pl.{wanted.member})"
+                f"cast it explicitly: pl.cast(<value>, pl.{wanted.member}){other}"
             )
         return scalar
     return _restamped(

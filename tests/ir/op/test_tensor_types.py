@@ -74,7 +74,9 @@ def test_ints_meet_boolean_elements_as_fp32_in_arithmetic_and_as_int32_on_bits()
 
 def test_index_scalar_needs_a_cast() -> None:
     rejects(lambda: T.add(tensor([8], ir.INT16), n), "index", "pl.cast(<value>, pl.INT16)")
-    rejects(lambda: T.mul(tensor([8]), n), "index", "pl.cast(<value>, pl.INT32)")
+    rejects(
+        lambda: T.mul(tensor([8]), n), "index", "pl.cast(<value>, pl.INT32), or pl.cast(<value>, pl.FP32)"
+    )
 
 
 def test_unary_dtype_rules() -> None:

@@ -137,19 +137,41 @@ def _build_scalar(
     try:
         return build(*operands, p.span(node))
     except TypeError as error:
-        raise p.rejected(error, node, _remedy(operands)) from error
+        raise p.rejected(error, node, _remedy(node, operands)) from error
 
 
-def _remedy(operands: tuple[ir.Expr, ...]) -> str:
+_OPERATIONS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Mod: "fmod",
+}
+
+
+def _remedy(node: ast.expr, operands: tuple[ir.Expr, ...]) -> str:
     """What to write instead of an operator that does not take these operands."""
     dtypes = [operand.type.dtype for operand in operands if isinstance(operand.type, ir.ScalarType)]
     if len(dtypes) < len(operands):
-        return "Operators are for scalars; compute tensors and tiles with pl operators, as in pl.add(x, y)"
+        written = _call(node, operands)
+        return f"Operators are for scalars; compute tensors and tiles with pl operators, as in {written}"
     if ir.DataType.BOOL in dtypes:
         return "Combine conditions with and, or, not; arithmetic and comparisons take numbers"
     if any(dtype.is_float() for dtype in dtypes):
         return "Convert one operand with pl.cast(x, pl.FP32), or write the constant as pl.const(1.0, pl.FP32)"
     return "Operators take integer or floating-point scalars"
+
+
+def _call(node: ast.expr, operands: tuple[ir.Expr, ...]) -> str:
+    """The call that does to tensors and tiles what an operator does to scalars."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return f"pl.neg({ast.unparse(node.operand)})"
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+        return "pl.add(x, y)"
+    first, second = node.left, node.right
+    if isinstance(operands[0].type, ir.ScalarType) and isinstance(node.op, (ast.Add, ast.Mult)):
+        first, second = second, first  # the tensor comes first
+    return f"pl.{_OPERATIONS[type(node.op)]}({ast.unparse(first)}, {ast.unparse(second)})"
 
 
 def _fold(p: FunctionParser, node: ast.expr) -> ir.Expr | None:

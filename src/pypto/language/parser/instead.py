@@ -40,6 +40,46 @@ _CONSTRUCTS: dict[str, str] = {
     "no_dep": "pl.no_dep(tensor) marks an argument of a kernel call",
     "dump_tag": "pl.dump_tag(tensor) is a statement of its own",
 }
+_REDUCTION = "pl.row_{0}(x) or pl.col_{0}(x); a tile wants a scratch tile too: pl.row_{0}(tile, tmp)"
+_FILLED = "pl.full(shape, dtype=pl.FP32, value={0})"
+_RESHAPED = "pl.reshape(x, shape)"
+_COMPARED = "pl.cmp(a, b, cmp_type=...) with 0 ==, 1 !=, 2 <, 3 <=, 4 >, 5 >="
+_FOREIGN_NAMES: dict[str, str] = {  # how what array libraries call by another name is written
+    **{name: _REDUCTION.format(name) for name in ("sum", "max", "min", "prod", "argmax", "argmin")},
+    "amax": _REDUCTION.format("max"),
+    "amin": _REDUCTION.format("min"),
+    "mean": "pl.mul(pl.row_sum(x), 1.0 / n) for rows of n elements",
+    "softmax": "pl.row_max, pl.row_expand_sub, pl.exp, pl.row_sum and pl.row_expand_div, one after the other",
+    "where": "pl.sel(mask, a, b, tmp) with a mask from pl.cmp(a, b), on tiles",
+    **dict.fromkeys(("dot", "mm", "inner", "vdot", "tensordot", "bmm", "linear"), "pl.matmul(a, b)"),
+    **dict.fromkeys(("zeros", "zeros_like"), _FILLED.format("0.0")),
+    **dict.fromkeys(("ones", "ones_like"), _FILLED.format("1.0")),
+    "full_like": _FILLED.format("..."),
+    **dict.fromkeys(("empty", "empty_like"), "pl.create_tensor(shape, dtype=pl.FP32)"),
+    **dict.fromkeys(("clip", "clamp"), "pl.minimum(pl.maximum(x, low), high)"),
+    "sigmoid": "pl.recip(pl.add(pl.exp(pl.neg(x)), 1.0))",
+    "silu": "pl.div(x, pl.add(pl.exp(pl.neg(x)), 1.0))",
+    "tanh": "pl.sub(pl.mul(pl.recip(pl.add(pl.exp(pl.mul(x, -2.0)), 1.0)), 2.0), 1.0)",
+    **dict.fromkeys(("square", "pow", "power"), "pl.mul(x, x)"),
+    "multiply": "pl.mul(a, b)",
+    "subtract": "pl.sub(a, b)",
+    **dict.fromkeys(("divide", "true_divide"), "pl.div(a, b)"),
+    **dict.fromkeys(("mod", "remainder"), "pl.fmod(a, b)"),
+    "negative": "pl.neg(x)",
+    "absolute": "pl.abs(x)",
+    "reciprocal": "pl.recip(x)",
+    **dict.fromkeys(("astype", "to", "float", "half"), "pl.cast(x, pl.FP32)"),
+    **dict.fromkeys(("permute", "swapaxes", "t"), "pl.transpose(x, axis1, axis2)"),
+    **dict.fromkeys(("view", "flatten", "ravel", "squeeze", "unsqueeze", "expand_dims"), _RESHAPED),
+    **dict.fromkeys(("concatenate", "cat", "hstack", "vstack", "stack"), "pl.concat(a, b)"),
+    **dict.fromkeys(("equal", "eq", "not_equal", "ne", "greater", "gt", "ge", "less", "lt", "le"), _COMPARED),
+}
+
+
+def instead_of_foreign(name: str) -> str | None:
+    """What to write for a function that array libraries have under this name."""
+    text = _FOREIGN_NAMES.get(name)
+    return None if text is None else f"Write {text}"
 
 
 def instead_of_construct(name: str) -> str | None:

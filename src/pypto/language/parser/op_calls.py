@@ -25,7 +25,7 @@ from pypto.language.parser.diagnostics import (
     concise_error_message,
 )
 from pypto.language.parser.function_parser import EXPRESSIONS, FunctionParser
-from pypto.language.parser.instead import instead_of_construct
+from pypto.language.parser.instead import instead_of_construct, instead_of_foreign
 from pypto.language.parser.slots import DTYPES, resolve_dtype
 from pypto.language.typing import (
     Array,
@@ -51,6 +51,8 @@ SLOT_ENUMS = (
     ir.PadValue,
     ir.ArgDirection,
 )
+_CALLABLES = "Bodies call pl.* and pld.* operations, self.<method>(...) and functions by bare name"
+_LISTS = frozenset({"shape", "shapes", "offset", "offsets", "valid_shape"})
 _SCALAR_HINT = "For scalar values use Python operators: s1 + s2, s1 - s2, s1 * s2, s1 / s2"
 
 _WRAPPERS: dict[type[ir.Type], Callable[..., Any]] = {
@@ -108,10 +110,17 @@ def find_op(p: FunctionParser, node: ast.Call, name: str | None) -> OpFunction:
 def _instead_of_call(p: FunctionParser, node: ast.Call) -> str:
     """What to write instead of a function of another module, or a method of a value."""
     func = node.func
-    if isinstance(func, ast.Attribute) and isinstance(_find_op(f"pl.{func.attr}"), OpFunction):
-        operand = isinstance(func.value, ast.Name) and func.value.id in p.names
-        return f"Write pl.{func.attr}({ast.unparse(func.value) if operand else '...'})"
-    return "Bodies call pl.* and pld.* operations, self.<method>(...) and functions by bare name"
+    if not isinstance(func, ast.Attribute):
+        return _CALLABLES
+    foreign = instead_of_foreign(func.attr)
+    if foreign is not None:
+        return foreign
+    if not isinstance(_find_op(f"pl.{func.attr}"), OpFunction):
+        return _CALLABLES
+    is_method = any(isinstance(part, ast.Name) and part.id in p.names for part in ast.walk(func.value))
+    operands = [func.value, *node.args] if is_method else node.args
+    call = ast.Call(ast.parse(f"pl.{func.attr}", mode="eval").body, operands, node.keywords)
+    return f"Write {ast.unparse(call)}"
 
 
 def _suggest(name: str, known: tuple[str, ...]) -> str:
@@ -119,6 +128,8 @@ def _suggest(name: str, known: tuple[str, ...]) -> str:
 
     leaf = name.rsplit(".", 1)[-1]
     construct = instead_of_construct(leaf)
+    if construct is None:
+        construct = instead_of_foreign(leaf)
     if construct is not None:
         return construct
     close = difflib.get_close_matches(leaf, [other for other in known if other not in _MARKERS], n=1)
@@ -472,6 +483,10 @@ def _signature(op: OpFunction) -> str:
 
 def _op_hint(op: OpFunction, args: list[Any]) -> str | None:
     scalars = [_is_scalar(arg) for arg in args]
+    names = inspect.signature(op.call).parameters
+    unlisted = [name for name, is_scalar in zip(names, scalars, strict=False) if is_scalar and name in _LISTS]
+    if unlisted:
+        return f"{' and '.join(unlisted)}: write a list with one entry per dimension, as in [0, 0]"
     if scalars[:2] == [True, False] and isinstance(args[1], (Tensor, Tile)):
         return f"The tensor or tile comes first, as in {op.module}.{op.name}(x, 2.0). {_SCALAR_HINT}"
     return _SCALAR_HINT if any(scalars) else None

@@ -89,6 +89,12 @@ def _axes(p: FunctionParser, node: ast.Subscript, rank: int, what: str) -> list[
 
 
 def _axis(p: FunctionParser, node: ast.expr) -> AxisIndex:
+    if isinstance(node, ast.Constant) and node.value is Ellipsis:
+        raise ParserTypeError(
+            "Unsupported constant type: ellipsis",
+            span=p.span(node),
+            hint="Write : for each whole dimension; missing ones at the end are taken whole, as in x[:]",
+        )
     if not isinstance(node, ast.Slice):
         return AxisIndex(True, p.expr(node))
     if node.step is not None:
@@ -130,6 +136,23 @@ def _call(builder: Any, span: ir.Span, *args: Any, **kwargs: Any) -> ir.Expr:
     return made
 
 
+def _window_call(
+    p: FunctionParser,
+    node: ast.Subscript,
+    shape: tuple[ir.Expr, ...],
+    builder: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> ir.Expr:
+    """The call that reads or writes the window of a subscript; a window outside shows the extents."""
+    try:
+        return _call(builder, p.span(node), *args, **kwargs)
+    except (TypeError, ValueError) as error:
+        extents = ", ".join(map(str, shape))
+        note = f"'{ast.unparse(node.value)}' has the extents [{extents}]; a slice must lie inside. {_NO_WRAP}"
+        raise p.rejected(error, node, note) from error
+
+
 # -- reading -------------------------------------------------------------------------------------------------
 
 
@@ -150,9 +173,8 @@ def _read_tensor(p: FunctionParser, base: ir.Expr, kind: ir.TensorType, node: as
                 span=span,
                 hint=_NO_WRAP if min(bounds) < 0 else _FROM_LO_TO_HI,
             )
-    if dropped:
-        return _call(tensor.slice, span, base, sizes, offsets, drop_dims=dropped)
-    return _call(tensor.slice, span, base, sizes, offsets)
+    kwargs = {"drop_dims": dropped} if dropped else {}
+    return _window_call(p, node, shape, tensor.slice, base, sizes, offsets, **kwargs)
 
 
 def _tensor_window(
@@ -200,7 +222,7 @@ def _read_tile(p: FunctionParser, base: ir.Expr, kind: ir.TileType, node: ast.Su
         warn_at(
             span, "A tile subscript with scalar indices is auto-promoting to 2D, the least rank of a tile"
         )
-    return _call(tile.slice, span, base, sizes, offsets, **kwargs)
+    return _window_call(p, node, kind.shape_, tile.slice, base, sizes, offsets, **kwargs)
 
 
 def _tile_axis(
@@ -316,7 +338,7 @@ def _assembled(
     offsets, sizes, dropped = _tensor_window(axes, kind.shape_, span)
     source = _fitted_source(p, source, sizes, dropped, node)
     builder = tensor.assemble if is_tensor else tile.assemble
-    return _call(builder, span, destination, source, offsets)
+    return _window_call(p, target, kind.shape_, builder, destination, source, offsets)
 
 
 def _fitted_source(
