@@ -141,6 +141,15 @@ def test_a_program_without_an_orchestration_is_refused(tmp_path):
         write_artifact(program(copy_kernel("k")), tmp_path)
 
 
+def test_a_function_that_calls_kernels_without_being_an_orchestration_is_named_with_its_place(tmp_path):
+    k, typed = copy_kernel("k"), orchestration("main", (copy_kernel("k"), "io"))
+    main = typed.replace(func_type=ir.FunctionType.Opaque, span=ir.Span("model.py", 7, 5))
+    with pytest.raises(ValueError) as caught:
+        write_artifact(program(main, k), tmp_path)
+    assert "'main' calls kernels, but is not declared as one" in str(caught.value)
+    assert str(caught.value).endswith("@pl.function(type=pl.FunctionType.Orchestration) [model.py:7:5]")
+
+
 def external(name, source, kind=AIV, **attrs):
     x, out = var("x"), var("out")
     marks = {"external_source": source, **attrs}

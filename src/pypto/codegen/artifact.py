@@ -19,6 +19,7 @@ from pypto.codegen.kernel import KernelSource, generate_kernel
 from pypto.codegen.kernel_config import DEFAULT_RUNTIME, core_folder, external_source, kernel_config_text
 from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
 from pypto.compile_profiling import get_active_profiler, record_stage
+from pypto.core.errors import located
 from pypto.ir.entry_points import host_entry
 from pypto.ir.enums import FunctionType
 from pypto.ir.expr import Call, GlobalVar, Submit
@@ -70,10 +71,7 @@ def write_artifact(
     if host is not None:
         host_code = generate_host_orchestration(program, host)
     if not orchestrations:
-        raise ValueError(
-            f"the program '{program.name}' has no Orchestration function to compile; write what it "
-            "computes inside `with pl.at(level=pl.Level.CORE_GROUP):`, or call its kernels from one"
-        )
+        raise ValueError(_without_orchestration(program))
     _check_groups(program)
     outcome = _Outcome(_max_workers())
     root.mkdir(parents=True, exist_ok=True)
@@ -91,6 +89,30 @@ def write_artifact(
     if outcome.failures:
         raise _failure(root, outcome)
     return outcome.files
+
+
+def _without_orchestration(program: Program) -> str:
+    """Why there is nothing to compile; the functions that call kernels only miss their type."""
+    message = f"the program '{program.name}' has no Orchestration function to compile"
+    callers = [f for f in program.functions_.values() if f.func_type is FunctionType.Opaque and _calls(f)]
+    if not callers:
+        return (
+            f"{message}; write what it computes inside `with pl.at(level=pl.Level.CORE_GROUP):`, "
+            "or call its kernels from a function with type=pl.FunctionType.Orchestration"
+        )
+    first = callers[0]
+    return located(
+        f"{message}: '{first.name}' calls kernels, but is not declared as one; "
+        "write @pl.function(type=pl.FunctionType.Orchestration)",
+        first.span,
+    )
+
+
+def _calls(function: Function) -> bool:
+    """Whether a function calls or submits another one."""
+    return any(
+        isinstance(node, (Call, Submit)) and isinstance(node.op, GlobalVar) for node in walk(function.body)
+    )
 
 
 def _write_host(program: Program, code: str, root: Path) -> list[Path]:
