@@ -696,9 +696,22 @@ def test_arguments_bind_as_in_python(args, kwargs, text):
         main.lower(*given, **kwargs)
 
 
+def test_a_missing_output_that_cannot_be_made_from_its_annotation_is_named():
+    @pl.jit
+    def k(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.add(a, 1.0)
+        return out
+
+    for given in ((ones(32, 64),), ()):
+        keywords = {} if given else {"a": ones(32, 64)}
+        with pytest.raises(TypeError, match="@pl.jit function 'k': missing a required argument: 'out'"):
+            k(*given, **keywords)
+
+
 def test_wrong_arguments_are_named():
     a, c = ones(32, 64), ones(32, 64)
-    with pytest.raises(TypeError, match="Parameter '\\w+': Unsupported torch dtype float64"):
+    with pytest.raises(TypeError, match="Parameter '\\w+': Unsupported numpy dtype float64"):
         main.lower(a.astype(np.float64), 3, c)
     with pytest.raises(TypeError, match="Parameter 'a' has 2 dimensions"):
         main.lower(ones(3, 4, 5), 3, c)

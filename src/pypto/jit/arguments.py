@@ -153,8 +153,9 @@ def _dtype(parameter: Parameter, value: Any) -> ir.DataType:
         return ir.DataType.FP4
     found = _DTYPES.get(name)
     if found is None:
+        library = "numpy" if isinstance(value.dtype, np.dtype) else "torch"
         raise TypeError(
-            f"Parameter '{parameter.name}': Unsupported torch dtype {value.dtype}; "
+            f"Parameter '{parameter.name}': Unsupported {library} dtype {value.dtype}; "
             f"supported: {', '.join([*_DTYPES, _PACKED_FP4])}"
         )
     return found

@@ -195,6 +195,8 @@ class JITFunction(SpecialisedFunction):
         for parameter in reversed(parameters):
             if parameter.direction is not ir.ParamDirection.Out or not parameter.is_shaped:
                 break
+            if parameter.dims is None or parameter.dtype is None:
+                return frozenset()  # nothing says what to make; binding names it as missing
             trailing.append(parameter.name)
         given = len(args)
         if given + len(kwargs) == len(parameters) - len(trailing) and not kwargs.keys() & set(trailing):

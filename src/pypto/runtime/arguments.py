@@ -98,9 +98,15 @@ class _TensorParam:
         self.check_dtype(array.dtype, dtype_name(array.dtype))
         flags = array.flags
         if not flags.c_contiguous:
+            name = self._info.name
+            remedy = (
+                f"parameter '{name}' is written in place: allocate its array contiguous, as numpy.zeros does"
+                if self.written
+                else f"for the array of parameter '{name}' pass numpy.ascontiguousarray(array)"
+            )
             raise ValueError(
                 f"Tensor at position {position} is not contiguous. "
-                "Call .contiguous(), or numpy.ascontiguousarray on an array"
+                f"Call .contiguous() on a tensor of torch; {remedy}"
             )
         if self.written and not flags.writeable:
             raise ValueError(f"Parameter '{self._info.name}' is written, but its array is read-only")
@@ -127,7 +133,10 @@ class _TensorParam:
             raise ValueError(f"Tensor at position {position} is on {value.device}, expected CPU")
         self.check_dtype(value.dtype, str(value.dtype).removeprefix("torch."))
         if not value.is_contiguous():
-            raise ValueError(f"Tensor at position {position} is not contiguous. Call .contiguous()")
+            raise ValueError(
+                f"Tensor at position {position} is not contiguous. Call .contiguous() "
+                f"on the tensor of parameter '{self._info.name}'"
+            )
         if self.written and value.requires_grad:
             raise ValueError(
                 f"Parameter '{self._info.name}' is written, but its tensor requires grad; pass .detach()"
