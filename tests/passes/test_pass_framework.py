@@ -389,6 +389,13 @@ def test_an_unused_variable_is_one_warning_line(capfd: pytest.CaptureFixture[str
     )
 
 
+def test_an_unused_variable_whose_name_starts_with_an_underscore_is_silent(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    PassPipeline().run(program(UNUSED.replace("    u =", "    _u =")))
+    assert "Unused variable" not in capfd.readouterr().err
+
+
 def test_warnings_are_silent_when_the_phase_is_none_or_the_check_is_disabled(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
