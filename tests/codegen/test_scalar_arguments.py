@@ -115,10 +115,14 @@ def test_a_scalar_that_a_scope_computes_has_its_value_in_the_next_one(tmp_path):
     np.testing.assert_array_equal(o, expected)
 
 
-def test_a_scalar_that_a_kernel_reads_does_not_come_back_and_the_writer_is_told(tmp_path, capfd):
-    source = SCOPES.format(count="pl.cast(pl.tensor.read(x, [k, 0]), pl.INDEX)")
-    ir.compile(pl.parse_program(source), output_dir=tmp_path, dump_passes=False)
-    assert "'n' is computed in a kernel from what the kernel reads" in capfd.readouterr().err
+@pytest.mark.parametrize(
+    "count",
+    ["pl.cast(pl.tensor.read(x, [k, 0]), pl.INDEX)", "0\n            while n < k:\n                n = n + 1"],
+)
+def test_a_scalar_that_needs_the_kernel_does_not_come_back_and_the_writer_is_told(tmp_path, capfd, count):
+    ir.compile(pl.parse_program(SCOPES.format(count=count)), output_dir=tmp_path, dump_passes=False)
+    told = "'n' is computed in a kernel by a branch, by a loop or from what the kernel reads"
+    assert told in capfd.readouterr().err
     assert "int64_t n = 0;" in (tmp_path / "orchestration" / "main.cpp").read_text()
 
 

@@ -104,9 +104,9 @@ def _scalar_value(emission: Emission, var: Var, element: Placeholder, source: Ex
         return scalar_text(emission, with_parts_declared(emission, element.value))
     log_warn(
         located(
-            f"'{base_name(var.name_hint)}' is computed in a kernel from what the kernel reads, and a task "
-            "hands back tensors only: it is 0 outside. Compute it outside the scope, or write it to a tensor "
-            "and read it from there",
+            f"'{base_name(var.name_hint)}' is computed in a kernel by a branch, by a loop or from what the "
+            "kernel reads, and a task hands back tensors only: it is 0 outside. Compute it outside the scope, "
+            "or write it to a tensor and read it from there",
             source.span,
         )
     )
