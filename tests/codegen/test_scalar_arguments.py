@@ -117,7 +117,10 @@ def test_a_scalar_that_a_scope_computes_has_its_value_in_the_next_one(tmp_path):
 
 @pytest.mark.parametrize(
     "count",
-    ["pl.cast(pl.tensor.read(x, [k, 0]), pl.INDEX)", "0\n            while n < k:\n                n = n + 1"],
+    [
+        "pl.cast(pl.tensor.read(x, [k, 0]), pl.INDEX)",
+        "0\n            while n < k:\n                n = n + 1",
+    ],
 )
 def test_a_scalar_that_needs_the_kernel_does_not_come_back_and_the_writer_is_told(tmp_path, capfd, count):
     ir.compile(pl.parse_program(SCOPES.format(count=count)), output_dir=tmp_path, dump_passes=False)

@@ -105,8 +105,8 @@ def _scalar_value(emission: Emission, var: Var, element: Placeholder, source: Ex
     log_warn(
         located(
             f"'{base_name(var.name_hint)}' is computed in a kernel by a branch, by a loop or from what the "
-            "kernel reads, and a task hands back tensors only: it is 0 outside. Compute it outside the scope, "
-            "or write it to a tensor and read it from there",
+            "kernel reads, and a task hands back tensors only: it is 0 outside. Compute it outside the "
+            "scope, or write it to a tensor and read it from there",
             source.span,
         )
     )
