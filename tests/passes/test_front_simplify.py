@@ -207,6 +207,17 @@ def test_an_index_that_is_computed_may_be_negative(source: str) -> None:
     ir.assert_structural_equal(passes.simplify()(source_program), source_program)
 
 
+@pytest.mark.parametrize("is_called", [True, False])
+def test_an_index_that_a_caller_computes_may_be_negative(is_called: bool) -> None:
+    d = var("d")
+    negative = ir.IfStmt(ir.lt(d, c(0)), ir.EvalStmt(op("f", x), S), None, [], S)
+    kernel = ir.Function("k", [x, d], [], negative, S, type=ir.FunctionType.InCore)
+    call = ir.EvalStmt(ir.Call(ir.GlobalVar("k"), [x, ir.sub(n, c(2))], S), S)
+    main = ir.Function("main", [x, n], [], call, S, type=ir.FunctionType.Orchestration)
+    result = passes.simplify()(ir.Program([kernel, main] if is_called else [kernel], "P", S))
+    assert isinstance(result.functions_["k"].body, ir.IfStmt) is is_called
+
+
 def test_a_branch_knows_its_condition_and_forgets_it_afterwards() -> None:
     inner = ir.IfStmt(ir.gt(n, c(2)), ir.EvalStmt(op("f", x), S), None, [], S)
     after = ir.IfStmt(ir.gt(n, c(2)), ir.EvalStmt(op("g", x), S), None, [], S)

@@ -14,7 +14,7 @@ conditions on it are not used. Nor are conditions that call: memory may change i
 
 An INDEX that comes from outside (a parameter, the result of a call) is taken for non-negative. One that is
 computed is not: `d = i - 2` has the range of `i - 2`, and nothing is assumed of what loops and branches
-hand on.
+hand on, nor of the parameters of a function that another one calls with what it computed.
 """
 
 from __future__ import annotations
@@ -46,19 +46,32 @@ def simplify() -> Pass:
 
 
 def _simplify_program(program: ir.Program) -> ir.Program:
-    functions = [_simplify_function(function) for function in program.functions_.values()]
+    called = _called(program)
+    functions = [
+        _simplify_function(function, name in called) for name, function in program.functions_.items()
+    ]
     return program.replace(functions=functions)
 
 
-def _simplify_function(function: ir.Function) -> ir.Function:
-    return remove_unused(_Simplification(function).run())
+def _called(program: ir.Program) -> set[str]:
+    return {
+        node.op.name
+        for function in program.functions_.values()
+        for node in walk(function.body, once=True)
+        if isinstance(node, ir.Call | ir.Submit) and isinstance(node.op, ir.GlobalVar)
+    }
+
+
+def _simplify_function(function: ir.Function, is_called: bool) -> ir.Function:
+    return remove_unused(_Simplification(function, is_called).run())
 
 
 class _Simplification:
     """The walk over one function."""
 
-    def __init__(self, function: ir.Function) -> None:
+    def __init__(self, function: ir.Function, is_called: bool) -> None:
         self._function = function
+        self._is_called = is_called
         self._analyzer = Analyzer()
         self._rewriting = Rewriting(self._analyzer)
         self._folded: set[ir.Var] = set()
@@ -70,6 +83,9 @@ class _Simplification:
         """Simplify the body."""
         for var in _varying(self._function, self._definitions):
             self._analyzer.const_int_bound.update(var, _EVERYTHING)
+        if self._is_called:  # with numbers that the callers compute
+            for param in filter(_is_index, self._function.params_):
+                self._analyzer.const_int_bound.update(param, _EVERYTHING)
         body = _until_return(self._body(self._function.body))
         return self._function.replace(body=body)
 
