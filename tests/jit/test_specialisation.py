@@ -424,6 +424,31 @@ def test_constants_of_module_closure_and_objects():
         assert (c[:rows] == 2).all() and not c[rows:].any()
 
 
+def test_a_sequence_is_a_constant_also_behind_an_attribute_and_a_subscript():
+    class Sizes:
+        window = [16, 64]
+        types = (pl.FP16, pl.FP32)
+        halves = {"columns": 32}
+
+    @pl.jit
+    def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+        t = pl.create_tensor(Sizes.window, dtype=Sizes.types[1])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t[:, :] = pl.add(pl.slice(a, Sizes.window, [0, 0]), 1.0)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            half = pl.slice(t, [Sizes.window[-2], Sizes.halves["columns"]], [0, 0])
+            c = pl.assemble(c, half, [0, 0])
+        return c
+
+    a, c = ones(16, 64), np.zeros((16, 64), np.float32)
+    k(a, c)
+    assert (c[:, :32] == 2).all() and not c[:, 32:].any()
+    Sizes.window[0] = 8
+    c[:] = 0
+    k(a, c)  # a changed constant is another program
+    assert (c[:8, :32] == 2).all() and not c[8:].any()
+
+
 def test_a_local_shadows_a_constant_of_the_module():
     @pl.jit
     def k(a: pl.Tensor, c: pl.Out[pl.Tensor]):

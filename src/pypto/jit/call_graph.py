@@ -26,13 +26,15 @@ class CallGraph:
         self._entry = entry
         self._symbols: dict[Definition, Symbols] = {}
         self.functions: list[JITFunction] = []
-        self._values: list[tuple[Definition, str, Any]] = []
+        self._values: list[tuple[Definition, str, Any, Any]] = []  # and what identifies the constant
         pending, seen = [entry], {entry}
         while pending:
             function = pending.pop()
             self.functions.append(function)
             definition = function.definition
-            self._values += [(definition, path, definition.value_of(path)) for path in definition.captured]
+            for path in definition.captured:
+                value = definition.value_of(path)
+                self._values.append((definition, path, value, constant_key(value)))
             for _, callee in self._deps(function.definition):
                 if callee not in seen:
                     seen.add(callee)
@@ -40,7 +42,11 @@ class CallGraph:
 
     def is_current(self) -> bool:
         """Whether everything the functions capture is what it was."""
-        return all(definition.value_of(path) is value for definition, path, value in self._values)
+        return all(
+            definition.value_of(path) is value
+            and (not isinstance(value, (list, tuple, dict)) or constant_key(value) == key)
+            for definition, path, value, key in self._values
+        )
 
     @functools.cached_property
     def source_key(self) -> str:
@@ -48,8 +54,7 @@ class CallGraph:
         digest = hashlib.sha256(__version__.encode())
         for function in self.functions:
             digest.update(function.definition.text_hash().encode())
-        for _, path, value in self._values:
-            key = constant_key(value)
+        for _, path, _, key in self._values:
             if key is not None:
                 digest.update(repr((path, key)).encode())
         return digest.hexdigest()

@@ -332,4 +332,6 @@ def constant_key(value: Any) -> Any:
         return (type(value).__name__, value.name)
     if isinstance(value, (list, tuple)):
         return (type(value).__name__, *(constant_key(item) for item in value))
+    if isinstance(value, dict):
+        return ("dict", *((constant_key(name), constant_key(item)) for name, item in value.items()))
     return None

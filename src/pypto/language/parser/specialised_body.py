@@ -185,6 +185,8 @@ class SpecialisedBody:
         """What an expression stands for; None when it is left as it is."""
         if isinstance(node, ast.Subscript) and _is_shape(node.value):
             return self._extent(p, node)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            return self._literal(p, node, self._captured_element(p, node))
         if isinstance(node, ast.Attribute):
             if node.attr in ("shape", "dtype") and isinstance(node.value, ast.Name):
                 value = p.names.lookup(node.value.id)
@@ -221,6 +223,19 @@ class SpecialisedBody:
             return NOT_FOUND  # `pl.FP32`, `pl.Level.HOST`: the language itself
         return p.closure.lookup_path(node)
 
+    def _captured_element(self, p: FunctionParser, node: ast.Subscript) -> Any:
+        """The element that `SIZES[0]` or `CFG.sizes[0]` names in a captured list, tuple or dictionary."""
+        if not isinstance(node.value, (ast.Name, ast.Attribute)):
+            return NOT_FOUND
+        owner = self._captured(p, node.value)
+        position = p.closure.fold(node.slice, p.names.__contains__)
+        if not isinstance(owner, (list, tuple, dict)) or position is NOT_FOUND:
+            return NOT_FOUND
+        try:
+            return owner[position]
+        except (LookupError, TypeError):
+            return NOT_FOUND  # the ordinary path reports what is wrong
+
     def _literal(self, p: FunctionParser, node: ast.expr, value: Any) -> ast.expr | None:
         if isinstance(value, DynVar):
             return _symbol(p, node, value)
@@ -230,6 +245,11 @@ class SpecialisedBody:
             return parsed_at(node, f"pl.{type(value).__name__}.{value.name}")
         if isinstance(value, (bool, int, float, str)):
             return ast.copy_location(ast.Constant(value), node)
+        if isinstance(value, (list, tuple)):
+            elements = [literal for v in value if (literal := self._literal(p, node, v)) is not None]
+            display = ast.List if isinstance(value, list) else ast.Tuple
+            whole = len(elements) == len(value)
+            return ast.copy_location(display(elements, ast.Load()), node) if whole else None
         return None
 
 
