@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,3 +42,11 @@ def warm_store(session_store: Path, tmp_path: Path) -> Path:
     for suffix in (".so", ".json"):
         shutil.copy(runtime.with_suffix(suffix), folder)
     return store
+
+
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """A folder that every user may enter and write, for `read_only`."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)

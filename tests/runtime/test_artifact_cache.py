@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pypto import backend, ir, passes
 from pypto.passes.context import PassContext
 from pypto.passes.instruments import CallbackInstrument
 from pypto.runtime import build
+from tests.runtime.permissions import read_only
 from tests.runtime.programs import AddScaled, TwoEntries
 
 
@@ -60,6 +62,22 @@ def test_program_from_the_cache_runs(tmp_path: Path) -> None:
     compile_into(tmp_path / "a")
     x = np.ones((32, 64), np.float32)
     assert (ir.compile(AddScaled, tmp_path / "b", dump_passes=False)(x, x) == 6).all()
+
+
+def test_compiled_code_is_taken_from_a_store_that_may_only_be_read(
+    warm_store: Path, tmp_path: Path, public_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ir.compile(AddScaled, tmp_path / "first", dump_passes=False).load()
+    store = public_path / "store"
+    shutil.copytree(warm_store, store)
+    for entry in [*store.glob("objects/*/*.sources"), *store.glob("compiler-*.json")]:
+        entry.unlink()  # what can be found anew must not need the store
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(store))
+    runs = build.compiler_runs()
+    x = np.ones((32, 64), np.float32)
+    with read_only(store):
+        assert (ir.compile(AddScaled, public_path / "built", dump_passes=False)(x, x) == 6).all()
+    assert build.compiler_runs() == runs and not list(store.glob("objects/*/*.sources"))
 
 
 def test_passes_that_are_not_the_compilers_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from pypto.backend import BackendType
 from pypto.passes.context import MemoryPlanner, PassContext, VerificationLevel
 from pypto.runtime import CompiledProgram, RunConfig, build, execute_compiled, run
 from pypto.runtime.metadata import read_sidecar
+from tests.runtime.permissions import read_only
 from tests.runtime.programs import AddScaled, TwoEntries
 
 ROOT = Path(__file__).parents[2]
@@ -254,6 +255,20 @@ def test_output_directory_is_given_or_new(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PYPTO_PROG_BUILD_DIR", "")
     monkeypatch.chdir(tmp_path)
     assert ir.compile(AddScaled, dump_passes=False).output_dir.parent == Path("build_output")
+
+
+def test_output_directory_that_may_not_be_written_is_named_with_the_remedy(
+    public_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYPTO_PROG_BUILD_DIR", raising=False)
+    monkeypatch.chdir(public_path)
+    (public_path / "there").mkdir()
+    with read_only(public_path):
+        for chosen, named in ((None, "build_output"), ("new/deep", "new/deep"), ("there", "there")):
+            with pytest.raises(
+                PermissionError, match=f"{public_path / named}: .*output_dir= .*PYPTO_PROG_BUILD_DIR"
+            ):
+                ir.compile(AddScaled, chosen, dump_passes=False)
 
 
 def test_platform_decides_the_backend(tmp_path: Path) -> None:

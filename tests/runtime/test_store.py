@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pypto.runtime.store import Store, StoreError, _process_name
+from tests.runtime.permissions import read_only
 
 
 def writer(content: bytes, calls: list[Path] | None = None):  # type: ignore[no-untyped-def]
@@ -84,6 +85,19 @@ def test_store_in_a_place_that_is_no_folder_is_a_clear_error(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot use the binary store"):
         Store(tmp_path / "file" / "store")
+
+
+def test_store_that_may_only_be_read_gives_what_it_has(public_path: Path) -> None:
+    root = public_path / "store"
+    path = Store(root).get("aa11", "a kernel", writer(b"code"))
+    (root / "users" / f"{os.uname().nodename}_{2**22 + 1}_1").touch()  # left by a process that is gone
+    with read_only(root):
+        store = Store(root)
+        assert store.contains("aa11")
+        assert store.get("aa11", "a kernel", refuse) == path
+        with pytest.raises(StoreError, match="PYPTO_CACHE_DIR") as refused:
+            store.get("bb22", "another", refuse)
+    assert str(root) in str(refused.value)
 
 
 def test_temporaries_of_dead_processes_are_removed_and_those_of_living_ones_kept(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_without_any_compiler_the_error_names_the_extra(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [str(Path(toolchain.__file__).parents[2])])
     monkeypatch.delitem(sys.modules, "ziglang", raising=False)
-    with pytest.raises(ToolchainError, match=r"pip install ziglang .*'pypto\[zig\]'"):
+    with pytest.raises(ToolchainError, match=r"pip install ziglang .*'pypto\[zig\]'.*pypto bundle"):
         toolchain.find_compiler()
 
 

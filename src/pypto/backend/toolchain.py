@@ -81,7 +81,8 @@ def find_compiler() -> tuple[str, ...]:
     raise ToolchainError(
         "no C++ compiler found: PYPTO_CXX is not set, none of c++, g++, clang++ is on PATH, and the ziglang "
         "package is not installed. Install a compiler, or get one from PyPI with: pip install ziglang "
-        "(the dependency that the extra 'pypto[zig]' of a checkout adds)"
+        "(the dependency that the extra 'pypto[zig]' of a checkout adds). What is compiled already is found "
+        "only by the compiler that made it; a program that runs without one is a bundle (pypto bundle)"
     )
 
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from pypto.ir.op_conversion import registered_conversions
 from pypto.ir.serialization import serialize
 from pypto.passes.context import PassContext
 from pypto.runtime import build
+from pypto.runtime.store import StoreError
 
 _SCHEMA = 1
 _SUFFIX = ".sources"
@@ -89,7 +91,8 @@ def keep(key: str, program: ir.Program, root: Path, files: Sequence[Path], names
         "orchestrations": list(names),
     }
     packed: bytes = msgpack.packb(content)
-    build.store().get(key, f"sources '{program.name}'", lambda path: _write(path, packed), _SUFFIX)
+    with suppress(StoreError):  # a store that may only be read, or is full: then it is made again
+        build.store().get(key, f"sources '{program.name}'", lambda path: _write(path, packed), _SUFFIX)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from pypto.backend import toolchain
 from pypto.backend.toolchain import CodeKind, CompilerIdentity
 from pypto.runtime import sources
 from pypto.runtime.progress import CompileProgress
-from pypto.runtime.store import Store, no_space
+from pypto.runtime.store import Store, StoreError, no_space
 
 _KEY_SCHEMA = 1
 _NATIVE = Path(__file__).parent / "native"
@@ -92,7 +93,8 @@ def _identify(command: tuple[str, ...], root: Path) -> CompilerIdentity:
         return CompilerIdentity(command, known["version"], known["target"], tuple(known["tuning"]))
     identity = toolchain.identify(command)
     fields = {"version": identity.version, "target": identity.target, "tuning": list(identity.tuning)}
-    _open_store(root).write_note(note, {**fields, "command": list(command)})
+    with suppress(StoreError):  # then it is asked again
+        _open_store(root).write_note(note, {**fields, "command": list(command)})
     return identity
 
 

@@ -6,6 +6,7 @@ with the markers of this one only.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -204,12 +205,21 @@ def _remedy(given: object) -> str:
 
 
 def _make_output_dir(name: str, chosen: Path | str | None) -> Path:
-    if chosen is not None:
-        root = Path(chosen)
+    parent = os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output"
+    root = Path(parent if chosen is None else chosen)
+    try:
         root.mkdir(parents=True, exist_ok=True)
-        return root
-    parent = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")
-    parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(root))
+        return root if chosen is not None else _new_output_dir(name, root)
+    except OSError as error:
+        raise type(error)(
+            f"cannot write generated code into {root.absolute()}: {error}. "
+            "Choose another folder with output_dir= (--output of the command), or set PYPTO_PROG_BUILD_DIR"
+        ) from error
+
+
+def _new_output_dir(name: str, parent: Path) -> Path:
     stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
     for attempt in range(10_000):
         root = parent / (stem if attempt == 0 else f"{stem}_{attempt}")

@@ -4,9 +4,9 @@ An entry is a file `objects/<kk>/<key>.so` (or with another suffix) with a recor
 size and digest; the record is written last, so an entry without a valid record does not exist. Everything is
 written to this process's folder under `tmp/`, flushed, and renamed into place; a folder whose process is gone
 is removed by the next process that opens the store. One process makes an entry at a time (a lock file per
-key). What is read is verified against the record and made again when it does not match. A process lists the
-entries that it uses (in its file under `users/`); those are not pruned while it lives. What prunes is in
-`store_upkeep`.
+key); taking an entry that is there needs no right to write. What is read is verified against the record and
+made again when it does not match. A process lists the entries that it uses (in its file under `users/`);
+those are not pruned while it lives. What prunes is in `store_upkeep`.
 """
 
 from __future__ import annotations
@@ -223,7 +223,8 @@ class Store:
             if item.is_dir():
                 shutil.rmtree(item, ignore_errors=True)
             else:
-                item.unlink(missing_ok=True)
+                with suppress(OSError):  # gone already, or a store that may only be read
+                    item.unlink()
 
     @contextmanager
     def _disk_errors(self) -> Iterator[None]:
@@ -232,7 +233,10 @@ class Store:
         except OSError as error:
             if error.errno in _NO_SPACE:
                 raise no_space(self.root) from error
-            raise StoreError(f"cannot use the binary store in {self.root}: {error}") from error
+            raise StoreError(
+                f"cannot use the binary store in {self.root}: {error}. "
+                "What it lacks has to be written there; set PYPTO_CACHE_DIR to a folder that may be written"
+            ) from error
 
 
 def _keys_in(path: Path) -> list[str]:
