@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import pypto.language as pl
 from pypto.runtime.store import Store
 from pypto.tools.cli import app
 
@@ -83,6 +84,13 @@ def test_run_takes_and_saves_arrays(folder):
     assert (np.load(folder / "out.npz")["b"] == 7).all()
 
 
+def test_an_array_that_is_no_parameter_is_refused_with_the_parameters(folder):
+    np.savez(folder / "other.npz", x=np.zeros((16, 32), np.float32), X=np.zeros(1), q=np.zeros(1))
+    result = pypto("run", "good.py", "--dim", "M=16", "--inputs", "other.npz", cwd=folder)
+    assert result.returncode == 1
+    assert "no parameters of the program: X, q; the parameters are x, a, b" in result.stderr
+
+
 def test_failed_check_exits_with_one_and_names_the_array(folder):
     result = pypto("run", "wrong.py", "--dim", "M=16", "--check", cwd=folder)
     assert result.returncode == 1
@@ -99,7 +107,8 @@ def test_expected_has_to_name_its_outputs(folder):
     ("args", "status", "message"),
     [
         (["run", "good.py", "--dim", "Q=3"], 1, "no dynamic dimension 'Q'; it has M"),
-        (["run", "good.py"], 1, "--dim M=N"),
+        (["run", "good.py"], 1, "M (x.0, a.0, b.0). Add --dim M=N\n"),
+        (["show", "good.py", "--after", "Simplify:3"], 1, "Simplify runs 2 times"),
         (["run", "good.py", "--dim", "M"], 2, "NAME=N"),
         (["run", "missing.py"], 1, "There is no file missing.py"),
         (["run", "empty.py"], 1, "defines no program"),
@@ -134,6 +143,25 @@ def test_show_prints_the_program_after_a_pass_in_either_spelling(folder):
     snake = pypto("show", "good.py", "--after", "deduplicate_outlined_kernels", cwd=folder)
     assert camel.stdout == snake.stdout
     assert camel.stdout.count("def ") == 2 and "# pypto.program: Program" in camel.stdout
+
+
+def test_show_numbers_the_runs_of_a_pass_and_says_which_one_it_shows(folder):
+    bare, first, second = (
+        pypto("show", "good.py", "--after", name, cwd=folder)
+        for name in ("Simplify", "Simplify:1", "simplify:2")
+    )
+    assert "Simplify runs 2 times; this is after the first, as Simplify:1" in bare.stderr
+    assert bare.stdout == first.stdout != second.stdout and first.stderr == second.stderr == ""
+
+
+def test_what_show_prints_of_a_program_for_several_ranks_is_a_program_file(folder):
+    (folder / "ranks.py").write_text(JIT)
+    shown = pypto("show", "ranks.py:host", cwd=folder).stdout
+    assert "import pypto.language.distributed as pld\n" in shown
+    printed = pl.parse(shown).as_python()
+    assert "distributed" not in printed and pl.parse(printed).as_python() == printed
+    (folder / "shown.py").write_text(shown)
+    assert pypto("show", "shown.py", cwd=folder).stdout == shown
 
 
 def test_show_lists_the_passes(folder):
@@ -238,8 +266,8 @@ def test_built_directories_and_bundles_run_without_the_program(folder):
     assert bundled.returncode == 0, bundled.stderr
     assert "run it with: pypto run bundle" in bundled.stdout
     np.savez(folder / "five.npz", x=np.full((16, 32), 5, np.float32))
-    outputs = ["--dim", "a.0=16", "--dim", "b.0=16"]
-    for directory in ("build", "bundle"):
+    places, symbol = ["--dim", "a.0=16", "--dim", "b.0=16"], ["--dim", "M=16"]
+    for directory, outputs in (("build", places), ("bundle", places), ("bundle", symbol)):
         result = pypto("run", directory, "--inputs", "five.npz", "--save", "got.npz", *outputs, cwd=folder)
         assert result.returncode == 0, result.stderr
         assert (np.load(folder / "got.npz")["b"] == 7).all()
@@ -263,7 +291,7 @@ def test_a_portable_bundle_runs_where_there_is_no_compiler(folder):
     [
         (["run", "bundled", "--check"], "--check needs a program in a Python file"),
         (["run", "bundled", "-o", "x"], "bundled is built already"),
-        (["run", "bundled"], "--dim x.0=N"),
+        (["run", "bundled"], "M (x.0, a.0, b.0). Add --dim M=N\n"),
         (["run", "."], "no compiled_meta.json in"),
         (["bundle", "good.py", "-o", "."], "is not empty and holds no bundle"),
         (["bundle", "good.py", "-o", "other", "--entry", "none"], "There is no orchestration 'none'"),

@@ -13,7 +13,6 @@ import numpy as np
 
 from pypto import ir
 from pypto.core.dtype import DataType
-from pypto.core.logging import log_warn
 from pypto.runtime.array_types import numpy_dtype, runtime_shape
 from pypto.runtime.metadata import CallSignature
 
@@ -34,7 +33,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a program takes at one place. `extents` is None for scalars; a dynamic one is known by a name."""
+    """What a program takes at one place. `extents` is None for scalars; a dynamic one is known by a name.
+
+    Every dynamic extent is also known by its place, `PARAM.AXIS`.
+    """
 
     name: str
     direction: ir.ParamDirection
@@ -58,7 +60,12 @@ def _parameter(param: ir.Var, direction: ir.ParamDirection) -> Parameter:
 
 
 def parameters_of_signature(signature: CallSignature) -> list[Parameter]:
-    """The parameters of a program without its source; dynamic extents are named `PARAM.AXIS`."""
+    """The parameters of a program without its source.
+
+    Dynamic extents have the names that are recorded, which are those of several places; others are named
+    `PARAM.AXIS`.
+    """
+    symbols = {place: shared.symbol for shared in signature.shared_extents for place in shared.places}
     return [
         Parameter(
             info.name,
@@ -66,9 +73,12 @@ def parameters_of_signature(signature: CallSignature) -> list[Parameter]:
             info.dtype,
             None
             if info.shape is None
-            else tuple(f"{info.name}.{k}" if n == ir.DYNAMIC_DIM else n for k, n in enumerate(info.shape)),
+            else tuple(
+                symbols.get((position, axis), _place(info.name, axis)) if extent == ir.DYNAMIC_DIM else extent
+                for axis, extent in enumerate(info.shape)
+            ),
         )
-        for info in signature.params
+        for position, info in enumerate(signature.params)
     ]
 
 
@@ -84,12 +94,19 @@ def make_arguments(
 
     Values come from the .npz file where it has the name, else from a normal distribution with deviation 0.5.
     Outputs start as zeros unless `expected` takes them as input. `dims` gives the extents of dynamic
-    dimensions by name.
+    dimensions by name or place. Raises `ArgumentError` for what the program does not have, and for extents
+    that are missing.
     """
     _check_dims(parameters, dims)
     given = _load(inputs)
-    for name in sorted(given.keys() - {parameter.name for parameter in parameters}):
-        log_warn(f"{inputs} has an array '{name}', but the program has no such parameter")
+    names = [parameter.name for parameter in parameters]
+    unknown = sorted(given.keys() - set(names))
+    if unknown:
+        raise ArgumentError(
+            f"{inputs} has arrays that are no parameters of the program: {', '.join(unknown)}; "
+            f"the parameters are {', '.join(names) or 'none'}"
+        )
+    _check_complete([parameter for parameter in parameters if parameter.name not in given], dims)
     rng = np.random.default_rng(seed)
     reads = set() if expected is None else set(inspect.signature(expected).parameters)
     arguments = []
@@ -105,13 +122,43 @@ def make_arguments(
     return arguments
 
 
+def _place(name: str, axis: int) -> str:
+    return f"{name}.{axis}"
+
+
+def _dynamic_extents(parameters: Sequence[Parameter]) -> list[tuple[str, str]]:
+    """Name and place of each dynamic extent."""
+    return [
+        (extent, _place(parameter.name, axis))
+        for parameter in parameters
+        for axis, extent in enumerate(parameter.extents or ())
+        if isinstance(extent, str)
+    ]
+
+
 def _check_dims(parameters: Sequence[Parameter], dims: Mapping[str, int]) -> None:
-    known = list(dict.fromkeys(e for p in parameters for e in p.extents or () if isinstance(e, str)))
+    dynamic = _dynamic_extents(parameters)
     for name in dims:
-        if name not in known:
+        if not any(name in names for names in dynamic):
+            known = list(dict.fromkeys(extent for extent, _ in dynamic))
             raise ArgumentError(
                 f"The program has no dynamic dimension '{name}'; it has {', '.join(known) or 'none'}"
             )
+
+
+def _check_complete(parameters: Sequence[Parameter], dims: Mapping[str, int]) -> None:
+    """All that is missing in one message."""
+    missing: dict[str, list[str]] = {}
+    for extent, place in _dynamic_extents(parameters):
+        if extent not in dims and place not in dims:
+            missing.setdefault(extent, []).append(place)
+    if missing:
+        where = "; ".join(
+            extent if places == [extent] else f"{extent} ({', '.join(places)})"
+            for extent, places in missing.items()
+        )
+        options = " ".join(f"--dim {extent}=N" for extent in missing)
+        raise ArgumentError(f"Dynamic extents are not given: {where}. Add {options}")
 
 
 def _load(path: Path | None) -> dict[str, np.ndarray[Any, Any]]:
@@ -127,16 +174,13 @@ def _load(path: Path | None) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _shape(parameter: Parameter, dims: Mapping[str, int]) -> tuple[int, ...]:
-    extents = [_extent(extent, parameter.name, dims) for extent in parameter.extents or ()]
+    extents = []
+    for axis, extent in enumerate(parameter.extents or ()):
+        if isinstance(extent, str):
+            place = _place(parameter.name, axis)
+            extent = dims[place] if place in dims else dims[extent]
+        extents.append(extent)
     return tuple(runtime_shape(extents, parameter.dtype))
-
-
-def _extent(extent: int | str, name: str, dims: Mapping[str, int]) -> int:
-    if isinstance(extent, int):
-        return extent
-    if extent in dims:
-        return dims[extent]
-    raise ArgumentError(f"The extent {extent} of '{name}' is dynamic; give it with --dim {extent}=N")
 
 
 def _random(parameter: Parameter, dims: Mapping[str, int], rng: np.random.Generator) -> Any:

@@ -54,7 +54,11 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=N", help="Extent of a dynamic dimension; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N",
+            help="Extent of a dynamic dimension, by its symbol or as PARAM.AXIS; repeatable.",
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -142,7 +146,10 @@ def show(
     program: ProgramArgument,
     after: Annotated[
         str | None,
-        typer.Option(metavar="PASS", help="A pass of the pipeline, as ConvertToSSA or convert_to_ssa."),
+        typer.Option(
+            metavar="PASS[:K]",
+            help="A pass of the pipeline, as ConvertToSSA or convert_to_ssa; Simplify:2 is its second run.",
+        ),
     ] = None,
     passes: Annotated[bool, typer.Option("--passes", help="List the passes instead.")] = False,
     concise: Annotated[
@@ -151,14 +158,16 @@ def show(
 ) -> None:
     """Print a program as written, or as it is after a pass."""
     from pypto.tools.program_file import load_program_file
-    from pypto.tools.sessions import pass_names, program_after
+    from pypto.tools.sessions import file_text, occurrences, pass_names, program_after
 
     if passes:
         typer.echo("\n".join(pass_names()))
         return
     loaded = load_program_file(program)
+    if after is not None and ":" not in after and (runs := len(occurrences(after))) > 1:
+        typer.echo(f"pypto: {after} runs {runs} times; this is after the first, as {after}:1", err=True)
     shown = loaded.program if after is None else program_after(loaded.program, after)
-    typer.echo(shown.as_python(concise=concise))
+    typer.echo(file_text(shown, concise=concise))
 
 
 @app.command()

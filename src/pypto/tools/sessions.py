@@ -172,15 +172,34 @@ def _plain(name: str) -> str:
     return re.sub(r"[_\s]", "", name).lower()
 
 
-def program_after(program: ir.Program, name: str) -> ir.Program:
-    """The program after the first pass of this name, in either spelling. Raises `UnknownPass`."""
+def occurrences(name: str) -> list[int]:
+    """Where in the pipeline the pass of this name is, in either spelling. Raises `UnknownPass`."""
     names = pass_names()
-    wanted = [position for position, known in enumerate(names) if _plain(known) == _plain(name)]
-    if not wanted:
+    found = [position for position, known in enumerate(names) if _plain(known) == _plain(name)]
+    if not found:
         raise UnknownPass(f"There is no pass '{name}'; the pipeline has: {', '.join(names)}")
-    for transform in _pipeline().passes[: wanted[0] + 1]:
+    return found
+
+
+def program_after(program: ir.Program, name: str) -> ir.Program:
+    """The program after the pass of this name; `NAME:2` is its second run. Raises `UnknownPass`."""
+    plain, colon, number = name.partition(":")
+    found = occurrences(plain)
+    if colon and not (number.isdecimal() and 1 <= int(number) <= len(found)):
+        raise UnknownPass(f"There is no pass '{name}'; {plain} runs {len(found)} times: number it from 1")
+    for transform in _pipeline().passes[: found[int(number or 1) - 1] + 1]:
         program = transform(program)
     return program
+
+
+def file_text(program: ir.Program, *, concise: bool) -> str:
+    """The printed program as a file that Python can run: the printed text leaves it to `pl.parse` to know
+    `pld`."""
+    text = program.as_python(concise=concise)
+    if not re.search(r"\bpld\.", text):
+        return text
+    header = "import pypto.language as pl\n"
+    return text.replace(header, f"{header}import pypto.language.distributed as pld\n", 1)
 
 
 def deduplication_records(program: ir.Program) -> Sequence[DedupRecord]:
