@@ -152,6 +152,11 @@ def test_window_extents_are_simplified():
     assert ints(value.type.shape) == [16, 32]
 
 
+def test_a_window_extent_keeps_a_bound_on_an_index_that_may_be_negative():
+    value = statements(f"{X2}, {S}", "e = s - 4\nv = x[pl.max(e, 0):8, :]\nreturn v")[1].value
+    assert str(value.args[1].elements[0]) == "8 - pl.max(e, 0)"
+
+
 def test_slice_without_lower_bound_starts_at_zero():
     value = statements(f"{X2}, {S}", "v = x[:s]\nreturn v")[0].value
     assert value.args[2].elements[0].value == 0

@@ -9,6 +9,7 @@ from typing import Any
 from pypto import ir
 from pypto.ir.op_registry import create_op_call
 from pypto.ir.utils import use_parser_span
+from pypto.ir.walk import vars_in
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.diagnostics.notices import warn_at
 from pypto.language.parser.function_parser import FunctionParser, expression
@@ -119,15 +120,19 @@ def _constant(value: ir.Expr | None) -> int | None:
 
 
 def difference(upper: ir.Expr, lower: ir.Expr | None, span: ir.Span) -> ir.Expr:
-    """`upper - lower`, as simple as arithmetic allows."""
+    """`upper - lower`, as simple as arithmetic allows whatever the signs of its variables are."""
     if lower is None or _constant(lower) == 0:
         return upper
     high, low = _constant(upper), _constant(lower)
     if high is not None and low is not None:
         return _index(high - low, span)
-    from pypto.ir.arith import Analyzer
+    from pypto.ir.arith import Analyzer, ConstIntBound
 
-    return Analyzer().simplify(ir.sub(upper, lower, span))
+    analyzer, size = Analyzer(), ir.sub(upper, lower, span)
+    everything = ConstIntBound(ConstIntBound.kNegInf, ConstIntBound.kPosInf)
+    for var in vars_in(size):
+        analyzer.const_int_bound.update(var, everything)
+    return analyzer.simplify(size)
 
 
 def _call(builder: Any, span: ir.Span, *args: Any, **kwargs: Any) -> ir.Expr:
