@@ -167,6 +167,9 @@ def test_every_operator_has_a_signature_to_show():
         ("y = np.sum(a, axis=1)", "pl.row_sum(x) or pl.col_sum(x)"),
         ("y = k(a)", "self.k(...)"),
         ("y = self.k", "self.k(...)"),
+        ("y = pl.cast(a, np.float16)", "Write pl.FP16"),
+        ("y = pl.cast(a, torch.bfloat16)", "Write pl.BF16"),
+        ("y = pl.cast(a, np.uint8)", "Write pl.UINT8"),
         ("y = pl.FP32", "A dtype is no value"),
     ],
 )

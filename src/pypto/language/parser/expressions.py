@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -277,6 +278,9 @@ def parse_attribute(p: FunctionParser, node: ast.Attribute) -> ir.Expr:
     )
 
 
+_FOREIGN_DTYPE = re.compile(r"bfloat16|float(16|32)|u?int(8|16|32|64)")  # as numpy and torch spell them
+
+
 def _instead_of_attribute(p: FunctionParser, node: ast.Attribute) -> str:
     if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in p.program.global_vars:
         return f"Call the method: self.{node.attr}(...)"
@@ -285,4 +289,7 @@ def _instead_of_attribute(p: FunctionParser, node: ast.Attribute) -> str:
             return "A dtype is no value: it stands in dtype arguments and annotations"
         close = difflib.get_close_matches(node.attr, DTYPES, n=1, cutoff=0.5)
         return f"Did you mean 'pl.{close[0]}'?" if close else "pl has no such name"
+    if _FOREIGN_DTYPE.fullmatch(node.attr):
+        (close,) = difflib.get_close_matches(node.attr.upper(), DTYPES, n=1, cutoff=0.5)
+        return f"Write pl.{close}"
     return "Extents are read with pl.tensor.dim(x, axis); capture other attributes into a plain name"
