@@ -180,6 +180,25 @@ def test_a_loop_without_turns_gives_what_it_started_from() -> None:
         assert [main(n) for n in range(4)] == [-1, 1, -1, 1]
 
 
+def test_a_tensor_that_only_a_branch_of_a_scope_makes_may_be_missing() -> None:
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, n: pl.Scalar[pl.INDEX], out: pl.Out[SIDE]) -> SIDE:
+            for _ in pl.unroll(2):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    if n > 0:
+                        t = pl.full([16, 16], dtype=pl.FP32, value=2.0)
+                        out = pl.assemble(out, t, [0, 0])
+            return out
+
+    for program in (P, passes.unroll_loops()(P)):
+        for n in (0, 1):
+            out = np.zeros((16, 16), np.float32)
+            functions_of(program)["main"](n, out)
+            assert (out == 2 * n).all()
+
+
 @pytest.mark.parametrize(("name", "rows"), [("rows", 32), ("columns", 32), ("odd", 15)])
 def test_split_regions_do_the_work_of_both_lanes(rng: np.random.Generator, name: str, rows: int) -> None:
     extent = rows + rows % 2

@@ -57,6 +57,7 @@ class _FunctionSource(ExpressionSource):
         self.occurrences = _occurrences(function.body)
         self.lines: list[str] = []
         self.depth = 1
+        self.may_be_unbound: dict[ir.Var, None] = {}  # assigned in a branch of a scope that publishes them
         self.targets: list[str] = []  # what the yield of the innermost loop or branch assigns
 
     def text(self) -> str:
@@ -76,6 +77,8 @@ class _FunctionSource(ExpressionSource):
             f"@rt.function({function.func_type.name!r}{directions}{known})",
             f"def {function.name}({', '.join(params)}):",
         ]
+        unbound = [self.names[var] for var in self.may_be_unbound if var not in set(function.params_)]
+        head += [f"    {name} = None" for name in unbound]
         return "\n".join([*head, *(self.lines or ["    pass"])]) + "\n"
 
     def _bind_extents(self) -> None:
@@ -196,7 +199,10 @@ class _FunctionSource(ExpressionSource):
             self.stmt(stmt.body)
         if self.function.func_type in KERNEL_TYPES:
             return
-        leaving = [self.name(var) for var in _leaving(stmt, self.occurrences)]
+        variables = _leaving(stmt, self.occurrences)
+        certain = _defined_for_certain(stmt.body)
+        self.may_be_unbound.update((var, None) for var in variables if var not in certain)
+        leaving = [self.name(var) for var in variables]
         leaving += [target for target in self.targets if _yields(stmt.body) and target not in leaving]
         if leaving:
             names = ", ".join(leaving)
@@ -353,6 +359,19 @@ def _leaving(scope: ir.ScopeStmt, everywhere: Counter[ir.Var]) -> list[ir.Var]:
             defined.update(dict.fromkeys(stmt.return_vars_))
     inside = _occurrences(scope.body)
     return [var for var in defined if isinstance(var.type, ir.ShapedType) and everywhere[var] > inside[var]]
+
+
+def _defined_for_certain(body: ir.Stmt) -> set[ir.Var]:
+    """The variables that the statements of a block define outside of branches and loops."""
+    found: set[ir.Var] = set()
+    for stmt in body.stmts_ if isinstance(body, ir.SeqStmts) else (body,):
+        if isinstance(stmt, ir.AssignStmt):
+            found.add(stmt.var)
+        elif isinstance(stmt, ir.IfStmt | ir.ForStmt | ir.WhileStmt):
+            found.update(stmt.return_vars_)
+        elif isinstance(stmt, ir.ScopeStmt | ir.SeqStmts):
+            found |= _defined_for_certain(stmt.body if isinstance(stmt, ir.ScopeStmt) else stmt)
+    return found
 
 
 def _yields(body: ir.Stmt) -> bool:
