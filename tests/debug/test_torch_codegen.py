@@ -133,6 +133,25 @@ def test_a_single_function_has_source_of_its_own() -> None:
     assert (out == 3).all()
 
 
+@pytest.mark.parametrize("name", ["f(): pass\nboom", "class", "rt", "min"])
+def test_a_function_name_that_python_cannot_take_is_refused(name: str) -> None:
+    kernel = next(each for each in Steps.functions.values() if each.name == "scale")
+    with pytest.raises(ValueError, match="Unsupported function name"):
+        torch_codegen(kernel.replace(name=name))
+
+
+def test_a_comment_of_several_lines_stays_a_comment() -> None:
+    kernel = next(each for each in Steps.functions.values() if each.name == "scale")
+    first, *rest = ir.flatten_to_stmts(kernel.body)
+    assert isinstance(first, ir.AssignStmt)
+    commented = ir.AssignStmt(first.var, first.value, first.span)
+    ir.attach_leading_comments(commented, ["one\nraise SystemExit"])
+    body = ir.flatten_stmts([commented, *rest], kernel.span)
+    out = np.zeros((16, 16), np.float32)
+    functions_of(kernel.replace(body=body))["scale"](np.ones((16, 16), np.float32), 3.0, out)
+    assert (out == 3).all()
+
+
 @pytest.mark.parametrize("node", [None, "main", Steps.functions])
 def test_anything_but_a_program_or_function_is_refused(node: Any) -> None:
     with pytest.raises(TypeError, match="takes a Program or a Function"):

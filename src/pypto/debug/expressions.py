@@ -36,7 +36,7 @@ _INFIX: dict[type, tuple[str, int]] = {
 
 _PREFIX: dict[type, tuple[str, int]] = {ir.Not: ("not ", _NOT), ir.Neg: ("-", _SIGN), ir.BitNot: ("~", _SIGN)}
 _CALLED: dict[type, str] = {ir.Min: "min", ir.Max: "max", ir.Abs: "abs", ir.Pow: "pow"}
-_RESERVED = frozenset({*keyword.kwlist, "ir", "rt", "int", "float", "range", "inf", "nan", *_CALLED.values()})
+RESERVED = frozenset({*keyword.kwlist, "ir", "rt", "int", "float", "range", "inf", "nan", *_CALLED.values()})
 
 
 class ExpressionSource:
@@ -44,7 +44,7 @@ class ExpressionSource:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.names: dict[ir.Var, str] = {}
-        self.taken = {*_RESERVED, *taken}
+        self.taken = {*RESERVED, *taken}
 
     def name(self, var: ir.Var) -> str:
         found = self.names.get(var)

@@ -8,6 +8,7 @@ own; what a loop carries is assigned at the end of its body. Everything else cal
 from __future__ import annotations
 
 import enum
+import keyword
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 from pypto import ir
 from pypto.core.dtype import DataType
 from pypto.debug.execution import KERNEL_TYPES, Function
-from pypto.debug.expressions import ExpressionSource, number
+from pypto.debug.expressions import RESERVED, ExpressionSource, number
 from pypto.debug.operators import is_supported
 from pypto.ir.walk import walk, walk_stmts
 
@@ -33,6 +34,10 @@ def python_source(node: ir.Program | ir.Function, *, check_shapes: bool = False)
         functions, what = list(node.functions_.values()), f"program {node.name!r}"
     else:
         functions, what = [node], f"function {node.name!r}"
+    for each in functions:
+        _check_word(each.name, "function name")
+        if each.name in RESERVED:
+            raise ValueError(f"Unsupported function name {each.name!r} in torch_codegen: the source uses it")
     known = {each.name: each for each in functions}
     parts = [_HEADER.format(what=what)]
     parts += [_FunctionSource(each, known, check_shapes).text() for each in functions]
@@ -116,7 +121,8 @@ class _FunctionSource(ExpressionSource):
 
     def stmt(self, stmt: ir.Stmt) -> None:
         for comment in stmt.leading_comments if not isinstance(stmt, ir.SeqStmts) else ():
-            self.line(f"# {comment}")
+            for line in comment.splitlines():
+                self.line(f"# {line}")
         write = self._WRITE.get(type(stmt))
         if write is None:
             raise ValueError(f"Unsupported statement {type(stmt).__name__} in torch_codegen")
@@ -254,7 +260,9 @@ class _FunctionSource(ExpressionSource):
         deps = self._deps(call)
         if deps:
             parts.append(f"deps=[{deps}]")
-        parts += [f"{key}={_literal(value)}" for key, value in call.kwargs_.items()]
+        for key, value in call.kwargs_.items():
+            _check_word(key, "keyword")
+            parts.append(f"{key}={_literal(value)}")
         return f"rt.op({', '.join(parts)})"
 
     def _result(self, type_: ir.Type) -> str:
@@ -292,6 +300,12 @@ class _FunctionSource(ExpressionSource):
         if is_submit:
             parts.append("submit=True")
         return f"rt.dispatch({', '.join(parts)})"
+
+
+def _check_word(word: str, what: str) -> None:
+    """Only names may go into the source as they are: IR from elsewhere must not bring code with it."""
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise ValueError(f"Unsupported {what} {word!r} in torch_codegen: it is no Python name")
 
 
 def _literal(value: Any) -> str:
